@@ -1,0 +1,58 @@
+"""Find the checks. A check is a module of checks/ that has a ``check`` function."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from torchdoctor.model import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One module of checks/, as the runner sees it."""
+
+    name: str
+    family: str
+    explains: str
+    reads: tuple[str, ...]
+    """The facts it names as parameters; ``facts`` is all of them, to build steps from."""
+    bears_unknown: frozenset[str]
+    """Those among them that it takes even when they are unknown."""
+    after: tuple[str, ...]
+    names: tuple[str, ...]
+    """The findings it can make."""
+    run: Callable[..., Iterator[Finding]]
+
+
+def all_checks() -> dict[str, Check]:
+    """Return every check by its name, in the order of the names."""
+    home = importlib.import_module("torchdoctor.checks")
+    names = sorted(m.name for m in pkgutil.iter_modules(home.__path__) if m.name[0] != "_")
+    return {check.name: check for check in map(load, names)}
+
+
+def load(module_name: str) -> Check:
+    """Return the check in ``checks/<module_name>.py``."""
+    return of(importlib.import_module(f"torchdoctor.checks.{module_name}"))
+
+
+def of(module: object) -> Check:
+    """Return the check that *module* (anything with ``check``, ``FAMILY``, ``FINDS``) holds."""
+    run = module.check  # type: ignore[attr-defined]
+    parameters = inspect.signature(run).parameters
+    return Check(
+        name=module.__name__.rpartition(".")[2].replace("_", "-"),  # type: ignore[attr-defined]
+        family=module.FAMILY,  # type: ignore[attr-defined]
+        explains=inspect.getdoc(module) or "",
+        reads=tuple(parameters),
+        bears_unknown=frozenset(
+            name for name, p in parameters.items() if "Unknown" in str(p.annotation)
+        ),
+        after=getattr(module, "AFTER", ()),
+        names=tuple(module.FINDS),  # type: ignore[attr-defined]
+        run=run,
+    )

@@ -1,0 +1,55 @@
+"""Put facts before checks, each after those it leans on."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Mapping
+from graphlib import TopologicalSorter
+
+from torchdoctor.facts import Facts, Unknown
+from torchdoctor.model import CannotTell, Finding, Outcome
+from torchdoctor.registry import Check
+
+
+def run(checks: Mapping[str, Check], facts: Facts) -> tuple[Outcome, ...]:
+    """Run every check on *facts* and return one outcome for each, in the order they ran."""
+    outcomes: dict[str, Outcome] = {}
+    for name in in_order(checks):
+        outcomes[name] = _one(checks[name], facts, outcomes)
+    return tuple(outcomes.values())
+
+
+def in_order(checks: Mapping[str, Check]) -> tuple[str, ...]:
+    """Return the names of *checks*, each after those that it names in AFTER."""
+    graph = {name: [a for a in check.after if a in checks] for name, check in checks.items()}
+    return tuple(TopologicalSorter(graph).static_order())
+
+
+def _one(check: Check, facts: Facts, before: Mapping[str, Outcome]) -> Outcome:
+    start = time.perf_counter()
+
+    def outcome(status: str, findings: tuple[Finding, ...] = (), reason: str = "") -> Outcome:
+        spent = time.perf_counter() - start
+        return Outcome(check.name, status, findings, reason, spent)  # type: ignore[arg-type]
+
+    if first := next((n for n in check.after if _stands_in_the_way(before.get(n))), None):
+        return outcome("moot", reason=f"waits for {first}")
+    given = {name: facts if name == "facts" else getattr(facts, name) for name in check.reads}
+    if lacking := [
+        f"{name}: {value.reason}"
+        for name, value in given.items()
+        if isinstance(value, Unknown) and name not in check.bears_unknown
+    ]:
+        return outcome("unknown", reason="; ".join(lacking))
+    try:
+        found = tuple(f.of(check.family) for f in check.run(**given))
+    except CannotTell as answer:
+        return outcome("unknown", reason=str(answer))
+    except Exception:  # noqa: BLE001 - a broken check must not hide the other answers
+        return outcome("crashed", reason=traceback.format_exc())
+    return outcome("found" if found else "clear", found)
+
+
+def _stands_in_the_way(outcome: Outcome | None) -> bool:
+    return outcome is not None and any(f.severity == "error" for f in outcome.findings)

@@ -1,0 +1,1 @@
+"""What only Windows needs: its probe, the search order of its loader, its C++ runtime."""
