@@ -1,0 +1,168 @@
+"""Look at one machine: which probes, side by side, into one snapshot."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchdoctor import child
+from torchdoctor.child import Run
+from torchdoctor.resource import read_text
+from torchdoctor.snapshot import Snapshot
+
+COMPANIONS = ("torchvision", "torchaudio")
+SMI_QUERY = (
+    "--query-gpu=index,name,uuid,driver_version,compute_cap,memory.total,pci.bus_id,"
+    "mig.mode.current,compute_mode",
+    "--format=csv,noheader,nounits",
+)
+
+
+TIMEOUT = 10.0
+IMPORT_TIMEOUT = 60.0
+"""Seconds that a probe, and an import, may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to look at, and for how long. Times in seconds."""
+
+    python: str
+    working_folder: str
+    import_torch: bool = True
+    verify: str = "quick"
+    timeout: float = TIMEOUT
+    import_timeout: float = IMPORT_TIMEOUT
+
+
+def collect(request: Request, environ: Mapping[str, str]) -> Snapshot:
+    """Run the probes side by side and return what each said.
+
+    *environ* is the environment that the user's own Python would get. Nothing is written
+    outside a temporary folder, which is gone afterwards; every probe ends within its deadline.
+    """
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    with tempfile.TemporaryDirectory(prefix="torchdoctor-", ignore_cleanup_errors=True) as folder:
+        looking = _Looking(request, environ, folder)
+        with ThreadPoolExecutor(max_workers=8) as pool:
+            probes = looking.side_by_side(pool)
+    return Snapshot(
+        collected_at=now,
+        probes=probes,
+        options={
+            "python": request.python,
+            "cwd": request.working_folder,
+            "import_torch": request.import_torch,
+            "verify": request.verify,
+            "timeout": request.timeout,
+            "import_timeout": request.import_timeout,
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Looking:
+    request: Request
+    environ: Mapping[str, str]
+    folder: str
+
+    def side_by_side(self, pool: ThreadPoolExecutor) -> dict[str, Run]:
+        torch = pool.submit(self._import, "torch") if self.request.import_torch else None
+        driver = pool.submit(self._own, "driver")
+        host = pool.submit(self._own, "host")
+        runs: dict[str, Run] = {"environment": self._environment()}
+        trials = {"torch": torch} if torch else {}
+        if self.request.import_torch:
+            present = _present(runs["environment"])
+            trials |= {name: pool.submit(self._import, name) for name in present}
+        runs["driver"] = driver.result()
+        runs |= self._smi(pool, runs["driver"])
+        runs["host"] = host.result()
+        return runs | {f"import {name}": trial.result() for name, trial in trials.items()}
+
+    def _environment(self) -> Run:
+        options = {"cwd": self.request.working_folder, "verify": self.request.verify}
+        return self._probe("environment", options, self._python(), self.request.timeout)
+
+    def _own(self, name: str) -> Run:
+        """Run a probe in our own interpreter, with our own dependencies at hand."""
+        options = {"path": [entry for entry in sys.path if entry], "root": "/"}
+        return self._probe(name, options, (sys.executable, "-I"), self.request.timeout)
+
+    def _import(self, module: str) -> Run:
+        options = {"module": module, "deep": True}
+        return self._probe("import_trial", options, self._python(), self.request.import_timeout)
+
+    def _smi(self, pool: ThreadPoolExecutor, driver: Run) -> dict[str, Run]:
+        """Ask nvidia-smi, when NVML could not be asked directly."""
+        if driver.data.get("smi_needed") is not True:
+            return {}
+        program = shutil.which("nvidia-smi", path=_smi_folders(self.environ))
+        if program is None:
+            return {}
+        asked: dict[str, Future[Run]] = {
+            name: pool.submit(self._command, (program, *arguments))
+            for name, arguments in (("nvidia-smi", ()), ("nvidia-smi query", SMI_QUERY))
+        }
+        return {name: run.result() for name, run in asked.items()}
+
+    def _command(self, command: tuple[str, ...]) -> Run:
+        return child.run(
+            command,
+            timeout=self.request.timeout,
+            folder=self.folder,
+            environ=self._for_children(),
+        )
+
+    def _probe(
+        self,
+        name: str,
+        options: Mapping[str, object],
+        python: tuple[str, ...],
+        timeout: float,
+    ) -> Run:
+        return child.run_probe(
+            read_text("probes", f"{name}.py"),
+            options,
+            python=python,
+            timeout=timeout,
+            folder=self.folder,
+            environ=self._for_children(imports=name == "import_trial"),
+        )
+
+    def _python(self) -> tuple[str, ...]:
+        return (self.request.python, "-B")  # look, and leave no bytecode behind
+
+    def _for_children(self, *, imports: bool = False) -> dict[str, str]:
+        """Return the user's environment, but for what would wait, and write, while importing."""
+        waits = {"PYTHONINSPECT", "PYTHONBREAKPOINT", "PYTHONSTARTUP"}
+        kept = {name: value for name, value in self.environ.items() if name not in waits}
+        if imports:
+            caches = ("CUDA_CACHE_PATH", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+            kept |= {name: str(Path(self.folder, name.lower())) for name in caches}
+        return kept
+
+
+def _present(environment: Run) -> list[str]:
+    """Return the companions that an import would find."""
+    modules = environment.data.get("modules")
+    if not isinstance(modules, Mapping):
+        return []
+    return [name for name in COMPANIONS if modules.get(name)]
+
+
+def _smi_folders(environ: Mapping[str, str]) -> str:
+    """Return PATH, and the folders where drivers put nvidia-smi when it is not on PATH."""
+    more = ["/usr/bin", "/usr/lib/wsl/lib", "/usr/local/nvidia/bin"]
+    if root := environ.get("SystemRoot"):
+        more = [rf"{root}\System32"]
+    if programs := environ.get("ProgramFiles"):
+        more.append(rf"{programs}\NVIDIA Corporation\NVSMI")
+    return os.pathsep.join([environ.get("PATH", ""), *more])
