@@ -1,0 +1,87 @@
+"""What other packages ask of torch: in their METADATA, and what METADATA does not say.
+
+Source: METADATA of the versions named, and issues and release pages beside each row of
+``neighbours.toml``. Specifiers are PEP 440 text ("==2.5.1", ">=2.10").
+"""
+
+import re
+
+from torchdoctor.tables import load
+
+
+def pins(package: str, version: str) -> str | None:
+    """Return the torch requirement in METADATA of *package* *version*; "" if it has none.
+
+    None: a version that was not read (flash-attn always: it is published as source only).
+    """
+    found = load("neighbours")["pins"].get(_name(package), {}).get(version.partition("+")[0])
+    return None if found is None else str(found)
+
+
+def built_for(package: str, version: str) -> str | None:
+    """Return the torch that the binaries of *package* *version* work with, if METADATA misleads.
+
+    xformers 0.0.34 requires ==2.10.0 and yet runs on later torch (stable ABI, --no-deps);
+    torchcodec, torchao and intel-extension-for-pytorch require nothing and yet were built for one
+    torch. None: nothing known beyond ``pins``.
+    """
+    table = load("neighbours")["built_for"].get(_name(package), {})
+    public = version.partition("+")[0]
+    found = table.get(public, table.get(".".join(public.split(".")[:2])))
+    return None if found is None else str(found)
+
+
+def needs_capability(package: str) -> tuple[int, int] | None:
+    """Return the lowest compute capability that the kernels of *package* were made for."""
+    found = load("neighbours")["needs_capability"].get(_name(package))
+    if found is None:
+        return None
+    major, _, minor = found.partition(".")
+    return int(major), int(minor)
+
+
+def numpy2_from(platform: str) -> str:
+    """Return the first torch release that works with NumPy 2 on *platform*."""
+    return str(load("neighbours")["numpy2"]["windows" if platform.startswith("win") else "other"])
+
+
+def torchtext_last() -> str:
+    """Return the last release of torchtext, which ended there."""
+    return str(next(iter(load("neighbours")["pins"]["torchtext"])))
+
+
+def mkl_breaks(mkl: str, torch: str) -> bool | None:
+    """Say whether this MKL breaks a conda build of *torch* ("undefined symbol: iJIT_NotifyEvent").
+
+    True from MKL 2024.1 on for the builds published before it (torch up to 2.2.2), None for later
+    ones, which were not read. pip wheels link MKL statically: do not ask for them.
+    """
+    table = load("neighbours")["mkl"]
+    if _numbers(mkl) < _numbers(table["breaks_from"]):
+        return False
+    return True if _numbers(torch) <= _numbers(table["last_torch_affected"]) else None
+
+
+def cxx11_abi(torch: str, tag: str) -> bool | None:
+    """Return the C++ ABI of the Linux x86_64 wheel of *torch* built as *tag*: True is the new one.
+
+    As in ``torch._C._GLIBCXX_USE_CXX11_ABI``: False up to 2.5, and for cu118 and cu124 of 2.6.0;
+    True after. flash-attn's wheels are named by it (cxx11abiTRUE, cxx11abiFALSE). None: the CPU
+    wheel of 2.6.0, which was not read.
+    """
+    table = load("neighbours")["old_abi"]
+    mine, last = _numbers(torch), _numbers(table["last_torch"])
+    if mine != last:
+        return mine > last
+    if tag in table["last_tags"]:
+        return False
+    return True if tag in table["last_tags_new"] or tag.startswith("rocm") else None
+
+
+def _name(package: str) -> str:
+    return re.sub(r"[-_.]+", "-", package).lower()
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    found = re.match(r"\d+(\.\d+)*", version)
+    return tuple(int(part) for part in found[0].split(".")) if found else ()
