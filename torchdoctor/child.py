@@ -25,6 +25,8 @@ KEPT = 64 * 1024
 """How many bytes are kept of each end of a stream."""
 LONGEST_LINE = 16 * 1024 * 1024
 """A longer line of an answer is no answer."""
+NTSTATUS_ERROR = 0xC0000000
+"""From here on an exit code of Windows stands for an exception."""
 MARK = "TORCHDOCTOR_CHILD"
 """An environment variable by which a child's own children are found again."""
 
@@ -128,7 +130,7 @@ class _Drain(threading.Thread):
         return Stream(text, self._length, self._hash.hexdigest())
 
 
-def run_probe(
+def run_probe(  # noqa: PLR0913 - a child has that many sides
     source: str,
     options: Mapping[str, object],
     *,
@@ -171,7 +173,7 @@ def run(  # noqa: PLR0913 - a child has that many sides
     mark = uuid.uuid4().hex
     name = tuple(command)
     try:
-        process = subprocess.Popen(  # noqa: S603 - never a shell
+        process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -265,8 +267,8 @@ def _end(process: subprocess.Popen[bytes], mark: str, drains: Sequence[_Drain]) 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
     if os.name == "nt":
         if process.poll() is None:
-            root = os.environ.get("SystemRoot", r"C:\Windows")
-            subprocess.run(  # noqa: S603
+            root = os.environ.get("SYSTEMROOT", r"C:\Windows")
+            subprocess.run(
                 [
                     rf"{root}\System32\taskkill.exe",
                     "/T",
@@ -296,7 +298,7 @@ def _kill_marked(mark: str) -> None:
 
 
 def _signal_name(code: int | None) -> str | None:
-    if code is None or 0 <= code < 0xC0000000:
+    if code is None or 0 <= code < NTSTATUS_ERROR:
         return None
     if code > 0:  # an NTSTATUS of Windows
         return f"0x{code:08X}"

@@ -19,15 +19,18 @@ from torchdoctor.snapshot import Snapshot
 
 COMPANIONS = ("torchvision", "torchaudio")
 SMI_QUERY = (
-    "--query-gpu=index,name,uuid,driver_version,compute_cap,memory.total,pci.bus_id,"
-    "mig.mode.current,compute_mode",
+    (
+        "--query-gpu=index,name,uuid,driver_version,compute_cap,memory.total,pci.bus_id,"
+        "mig.mode.current,compute_mode"
+    ),
     "--format=csv,noheader,nounits",
 )
 
 
 TIMEOUT = 10.0
 IMPORT_TIMEOUT = 60.0
-"""Seconds that a probe, and an import, may take."""
+FULL_TIMEOUT = 900.0
+"""Seconds that a probe may take, an import, and the comparison of every byte (``full``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,9 @@ class _Looking:
 
     def _environment(self) -> Run:
         options = {"cwd": self.request.working_folder, "verify": self.request.verify}
-        return self._probe("environment", options, self._python(), self.request.timeout)
+        full = self.request.verify == "full"
+        timeout = max(self.request.timeout, FULL_TIMEOUT) if full else self.request.timeout
+        return self._probe("environment", options, self._python(), timeout)
 
     def _own(self, name: str) -> Run:
         """Run a probe in our own interpreter, with our own dependencies at hand."""
@@ -97,8 +102,10 @@ class _Looking:
         return self._probe(name, options, (sys.executable, "-I"), self.request.timeout)
 
     def _import(self, module: str) -> Run:
-        options = {"module": module, "deep": True}
-        return self._probe("import_trial", options, self._python(), self.request.import_timeout)
+        seconds = self.request.import_timeout
+        # A hung import tells where it hangs, before its time is up.
+        options = {"module": module, "deep": True, "dump_after": 0.9 * seconds}
+        return self._probe("import_trial", options, self._python(), seconds)
 
     def _smi(self, pool: ThreadPoolExecutor, driver: Run) -> dict[str, Run]:
         """Ask nvidia-smi, when NVML could not be asked directly."""
@@ -147,6 +154,10 @@ class _Looking:
         if imports:
             caches = ("CUDA_CACHE_PATH", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
             kept |= {name: str(Path(self.folder, name.lower())) for name in caches}
+            if path := kept.get("PYTHONPATH"):  # its relative entries mean the user's folder
+                here = self.request.working_folder
+                entries = [str(Path(here, entry)) for entry in path.split(os.pathsep)]
+                kept["PYTHONPATH"] = os.pathsep.join(entries)
         return kept
 
 

@@ -28,9 +28,9 @@ NOT_COLLECTED = Unknown()
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """The operating system. ``system`` is spelled as ``sys.platform`` spells it."""
+    """The operating system. ``system`` is linux, win32 or darwin, as ``sys.platform`` spells it."""
 
-    system: Literal["linux", "win32", "darwin"] | str
+    system: str
     machine: str
     """As the kernel says: x86_64, aarch64, AMD64, arm64."""
     name: str = ""
@@ -66,7 +66,7 @@ class Container:
     kind: str
     """docker, podman, kubernetes, singularity, lxc, or container when only that much is known."""
     gpu_hook: bool | None = None
-    """Whether traces of the NVIDIA container toolkit are there (its variables or its mounts)."""
+    """Whether the NVIDIA container toolkit was at work: its mounts, or devices named to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +304,8 @@ class Gpu:
     """A GPU as the driver or the bus lists it."""
 
     name: str
-    vendor: Literal["nvidia", "amd", "intel", "apple"] | str = "nvidia"
+    vendor: str = "nvidia"
+    """nvidia, amd, intel, apple."""
     index: int | None = None
     capability: tuple[int, int] | None = None
     memory: int | None = None
@@ -389,27 +390,27 @@ class Facts:
 
     platform: Platform | Unknown = NOT_COLLECTED
     cpu: Cpu | Unknown = NOT_COLLECTED
-    container: Container | None | Unknown = NOT_COLLECTED
+    container: Container | Unknown | None = NOT_COLLECTED
     limits: Limits | Unknown = NOT_COLLECTED
     interpreter: Interpreter | Unknown = NOT_COLLECTED
     variables: Mapping[str, str] | Unknown = NOT_COLLECTED
     search_path: tuple[str, ...] | Unknown = NOT_COLLECTED
     distributions: tuple[Distribution, ...] | Unknown = NOT_COLLECTED
-    conda: Conda | None | Unknown = NOT_COLLECTED
+    conda: Conda | Unknown | None = NOT_COLLECTED
     leftovers: tuple[Leftover, ...] | Unknown = NOT_COLLECTED
     records: Mapping[str, Record] | Unknown = NOT_COLLECTED
     modules: Mapping[str, Module | None] | Unknown = NOT_COLLECTED
     """What ``import NAME`` takes with the path alone, for torch and its companions."""
     local_modules: Mapping[str, Module | None] | Unknown = NOT_COLLECTED
     """The same for a script in the working folder: that folder comes first."""
-    torch: Build | None | Unknown = NOT_COLLECTED
-    torchvision: Build | None | Unknown = NOT_COLLECTED
-    torchaudio: Build | None | Unknown = NOT_COLLECTED
+    torch: Build | Unknown | None = NOT_COLLECTED
+    torchvision: Build | Unknown | None = NOT_COLLECTED
+    torchaudio: Build | Unknown | None = NOT_COLLECTED
     trial: ImportTrial | Unknown = NOT_COLLECTED
     companion_trials: Mapping[str, ImportTrial] | Unknown = NOT_COLLECTED
     runtime: Runtime | Unknown = NOT_COLLECTED
     symptoms: tuple[Symptom, ...] | Unknown = NOT_COLLECTED
-    driver: Driver | None | Unknown = NOT_COLLECTED
+    driver: Driver | Unknown | None = NOT_COLLECTED
     gpus: tuple[Gpu, ...] | Unknown = NOT_COLLECTED
     device_nodes: tuple[DeviceNode, ...] | Unknown = NOT_COLLECTED
     kernel: Kernel | Unknown = NOT_COLLECTED

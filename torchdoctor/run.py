@@ -42,13 +42,14 @@ def _one(check: Check, facts: Facts, before: Mapping[str, Outcome]) -> Outcome:
         if isinstance(value, Unknown) and name not in check.bears_unknown
     ]:
         return outcome("unknown", reason="; ".join(lacking))
+    found: list[Finding] = []
     try:
-        found = tuple(f.of(check.family) for f in check.run(**given))
+        found.extend(f.of(check.family) for f in check.run(**given))
     except CannotTell as answer:
-        return outcome("unknown", reason=str(answer))
+        return outcome("found" if found else "unknown", tuple(found), str(answer))
     except Exception:  # noqa: BLE001 - a broken check must not hide the other answers
-        return outcome("crashed", reason=traceback.format_exc())
-    return outcome("found" if found else "clear", found)
+        return outcome("crashed", tuple(found), traceback.format_exc())
+    return outcome("found" if found else "clear", tuple(found))
 
 
 def _stands_in_the_way(outcome: Outcome | None) -> bool:

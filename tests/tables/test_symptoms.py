@@ -1,0 +1,880 @@
+"""Every row of symptoms.toml against a message that it knows and one that it must not take."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import pytest
+
+from torchdoctor.facts import Symptom
+from torchdoctor.reading.traceback import CONVERSIONS, symptoms
+from torchdoctor.tables import load
+
+ROWS = load("symptoms")["symptom"]
+
+
+class Sample(NamedTuple):
+    name: str
+    fires: str
+    values: Mapping[str, str]
+    near_miss: str
+
+
+TORCH = "/home/user/venv/lib/python3.11/site-packages/torch"
+LIB = r"C:\Users\user\venv\Lib\site-packages\torch\lib"
+DLL = "DLL load failed while importing _C"
+COUNT = (
+    "Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling "
+    "NumCudaDevices() that might have already set an error?"
+)
+
+SAMPLES = [
+    # Windows
+    Sample(
+        "winerror-dll",
+        f"OSError: [WinError 1114] 动态链接库(DLL)初始化例程失败。 Error loading "
+        f'"{LIB}\\c10.dll" or one of its dependencies.',
+        {"code": "1114", "file": rf"{LIB}\c10.dll"},
+        "OSError: [WinError 32] The process cannot access the file: 'C:\\venv\\~orch'",
+    ),
+    Sample(
+        "winerror-dll",
+        "ERROR Could not load torch: [WinError 126] Das angegebene Modul wurde nicht gefunden. "
+        f'Error loading\n                         "{LIB}\\fbgemm.dll" or one of its dependencies.',
+        {"code": "126", "file": rf"{LIB}\fbgemm.dll"},
+        "Error loading the page",
+    ),
+    Sample(
+        "winerror-dll",
+        r"OSError: [WinError 193] %1 is not a valid Win32 application: 'C:\\x\\cublas64_12.dll'",
+        {"code": "193", "file": r"C:\x\cublas64_12.dll"},
+        r"OSError: [WinError 123] The filename is incorrect: 'C:\\x\\cublas64_12.dll'",
+    ),
+    Sample(
+        "winerror-dll",
+        "OSError: [WinError 182] O sistema operacional não pode executar %1.",
+        {"code": "182"},
+        "PermissionError: [WinError 5] Access is denied",
+    ),
+    Sample(
+        "winerror-dll",
+        f"FileNotFoundError: Could not find module '{LIB}\\c10.dll' (or one of its dependencies). "
+        "Try using the full path with constructor syntax.",
+        {"code": "126", "file": rf"{LIB}\c10.dll"},
+        f"FileNotFoundError: Could not find module '{LIB}\\c10.dll'",
+    ),
+    Sample(
+        "winerror-dll",
+        f"ImportError: {DLL}: The specified module could not be found.",
+        {"code": "126", "module": "_C"},
+        "The specified module could not be found.",
+    ),
+    Sample(
+        "winerror-dll",
+        "ImportError: DLL load failed: 找不到指定的模块。",
+        {"code": "126"},
+        "找不到指定的模块。",
+    ),
+    Sample(
+        "winerror-dll",
+        f"ImportError: {DLL}: Le module spécifié est introuvable.",
+        {"code": "126", "module": "_C"},
+        "Le module spécifié est introuvable.",
+    ),
+    Sample(
+        "winerror-dll",
+        f"ImportError: {DLL}: 지정된 프로시저를 찾을 수 없습니다.",
+        {"code": "127", "module": "_C"},
+        "The specified procedure could not be found.",
+    ),
+    Sample(
+        "winerror-dll",
+        f"ImportError: {DLL}: A dynamic link library (DLL) initialization routine failed.",
+        {"code": "1114", "module": "_C"},
+        "the initialization routine failed",
+    ),
+    Sample(
+        "winerror-dll",
+        f"ImportError: {DLL}: %1 不是有效的 Win32 应用程序。",
+        {"code": "193", "module": "_C"},
+        "%1 is not a valid Win32 application.",
+    ),
+    Sample(
+        "winerror-dll",
+        f"ImportError: {DLL}: The paging file is too small for this operation to complete.",
+        {"code": "1455", "module": "_C"},
+        "The paging file is too small.",
+    ),
+    Sample(
+        "winerror-dll",
+        f"ImportError: {DLL}: An Application Control policy has blocked this file.",
+        {"code": "4551", "module": "_C"},
+        "An Application Control policy is in force.",
+    ),
+    Sample(
+        "winerror-dll",
+        f"ImportError: {DLL}: Valami nincs rendben.",
+        {"module": "_C", "reason": "Valami nincs rendben."},
+        "load failed while importing _C: Valami",
+    ),
+    Sample(
+        "vc-runtime-not-found",
+        "Microsoft Visual C++ Redistributable is not installed, this may lead to the DLL load "
+        "failure.",
+        {},
+        "Microsoft Visual C++ Redistributable 14.44 is installed",
+    ),
+    Sample(
+        "library-not-loaded",
+        f"OSError: Could not load this library: {TORCH}audio/lib/_torchaudio.so",
+        {"file": f"{TORCH}audio/lib/_torchaudio.so"},
+        "Could not load this library: it is closed on Sundays",
+    ),
+    Sample(
+        "windows-exception",
+        "Windows fatal exception: access violation",
+        {"kind": "access violation"},
+        "Windows fatal exception handler installed",
+    ),
+    Sample(
+        "windows-exception",
+        "Windows fatal exception: code 0xc06d007e",
+        {"kind": "code 0xc06d007e", "code": "0xc06d007e"},
+        "fatal exception: code 0xc06d007e",
+    ),
+    Sample(
+        "fatal-signal",
+        "Fatal Python error: Segmentation fault\n\nCurrent thread 0x1 (most recent call first):",
+        {"kind": "Segmentation fault"},
+        "Fatal Python error: init_fs_encoding: failed to get the Python codec",
+    ),
+    Sample(
+        "fatal-signal",
+        "Illegal instruction (core dumped)",
+        {"kind": "Illegal instruction"},
+        "An illegal instruction was issued",
+    ),
+    # Linux
+    Sample(
+        "shared-library-missing",
+        "OSError: libcurand.so.10: cannot open shared object file: No such file or directory",
+        {"library": "libcurand.so.10", "reason": "No such file or directory"},
+        "cannot open the file libcurand.so.10",
+    ),
+    Sample(
+        "shared-library-missing",
+        "ImportError: libcudnn.so.9: 无法打开共享目标文件: 没有那个文件或目录",
+        {"library": "libcudnn.so.9", "reason": "没有那个文件或目录"},
+        "libcudnn.so.9: 没有那个文件或目录",
+    ),
+    Sample(
+        "shared-library-missing",
+        "ImportError: Error loading shared library ld-linux-x86-64.so.2: No such file or directory "
+        f"(needed by {TORCH}/_C.so)",
+        {
+            "library": "ld-linux-x86-64.so.2",
+            "reason": "No such file or directory",
+            "required_by": f"{TORCH}/_C.so",
+        },
+        "Error loading shared library: ask your administrator",
+    ),
+    Sample(
+        "preload-not-found",
+        "ValueError: libcublas.so.*[0-9] not found in the system path ['/home/user', '/usr/lib']",
+        {"library": "libcublas.so"},
+        "ValueError: libcublas.so.12 not found in the system path",
+    ),
+    Sample(
+        "undefined-symbol",
+        f"ImportError: {TORCH}/lib/../../nvidia/cusparse/lib/libcusparse.so.12: undefined symbol: "
+        "__nvJitLinkAddData_12_1, version libnvJitLink.so.12",
+        {
+            "family": "nvjitlink",
+            "file": f"{TORCH}/lib/../../nvidia/cusparse/lib/libcusparse.so.12",
+            "symbol": "__nvJitLinkAddData_12_1",
+            "version": "libnvJitLink.so.12",
+        },
+        "the symbol __nvJitLinkAddData_12_1 is defined",
+    ),
+    Sample(
+        "undefined-symbol",
+        f"ImportError: {TORCH}/lib/libtorch_cuda.so: undefined symbol: ncclCommRegister",
+        {
+            "family": "nccl",
+            "file": f"{TORCH}/lib/libtorch_cuda.so",
+            "symbol": "ncclCommRegister",
+        },
+        "ncclCommRegister: unhandled system error",
+    ),
+    Sample(
+        "undefined-symbol",
+        f"ImportError: {TORCH}/lib/libtorch_cpu.so: undefined symbol: iJIT_NotifyEvent",
+        {
+            "family": "mkl",
+            "file": f"{TORCH}/lib/libtorch_cpu.so",
+            "symbol": "iJIT_NotifyEvent",
+        },
+        "iJIT_NotifyEvent was called",
+    ),
+    Sample(
+        "undefined-symbol",
+        "Could not load library libcudnn_cnn_train.so.8. Error: /usr/local/cuda/lib64/"
+        "libcudnn_cnn_train.so.8: undefined symbol: cudnnGetLibConfig, version libcudnn_ops.so.9",
+        {
+            "family": "cudnn",
+            "file": "/usr/local/cuda/lib64/libcudnn_cnn_train.so.8",
+            "symbol": "cudnnGetLibConfig",
+            "version": "libcudnn_ops.so.9",
+        },
+        "cudnnGetLibConfig is defined in libcudnn_graph.so.9",
+    ),
+    Sample(
+        "undefined-symbol",
+        f"ImportError: {TORCH}/lib/libtorch_cpu.so: undefined symbol: "
+        "cudaGetDriverEntryPointByVersion, version libcudart.so.12",
+        {
+            "family": "cuda",
+            "file": f"{TORCH}/lib/libtorch_cpu.so",
+            "symbol": "cudaGetDriverEntryPointByVersion",
+            "version": "libcudart.so.12",
+        },
+        "undefined reference to cudaMalloc",
+    ),
+    Sample(
+        "undefined-symbol",
+        f"ImportError: {TORCH}/lib/libtorch_python.so: undefined symbol: _PyThreadState_Unchecked",
+        {
+            "family": "python",
+            "file": f"{TORCH}/lib/libtorch_python.so",
+            "symbol": "_PyThreadState_Unchecked",
+        },
+        "undefined: PyObject",
+    ),
+    Sample(
+        "undefined-symbol",
+        "ImportError: flash_attn_2_cuda.so: undefined symbol: _ZN3c105ErrorC2ENS_14SourceLocation"
+        "ENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE",
+        {
+            "abi": "new",
+            "family": "torch",
+            "file": "flash_attn_2_cuda.so",
+            "symbol": "_ZN3c105ErrorC2ENS_14SourceLocation"
+            "ENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE",
+        },
+        "_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_string",
+    ),
+    Sample(
+        "undefined-symbol",
+        "OSError: libtorchtext.so: undefined symbol: _ZN5torch3jit17parseSchemaOrNameERKSs",
+        {
+            "abi": "old",
+            "family": "torch",
+            "file": "libtorchtext.so",
+            "symbol": "_ZN5torch3jit17parseSchemaOrNameERKSs",
+        },
+        "symbol: _ZN5torch3jit17parseSchemaOrNameERKSs",
+    ),
+    Sample(
+        "undefined-symbol",
+        "OSError: libtorchaudio.abi3.so: undefined symbol: torch_dtype_float4_e2m1fn_x2",
+        {
+            "family": "torch",
+            "file": "libtorchaudio.abi3.so",
+            "symbol": "torch_dtype_float4_e2m1fn_x2",
+        },
+        "torch_dtype_float4_e2m1fn_x2 is undefined",
+    ),
+    Sample(
+        "undefined-symbol",
+        "ImportError: /opt/x.so: undefined symbol: my_function",
+        {"file": "/opt/x.so", "symbol": "my_function"},
+        "/opt/x.so: undefined reference to `my_function'",
+    ),
+    Sample(
+        "undefined-symbol",
+        f"OSError: Error relocating {TORCH}/lib/libgomp-a34b3233.so.1: pthread_attr_setaffinity_np:"
+        " symbol not found",
+        {
+            "file": f"{TORCH}/lib/libgomp-a34b3233.so.1",
+            "symbol": "pthread_attr_setaffinity_np",
+        },
+        "Error relocating the office",
+    ),
+    Sample(
+        "symbol-version-missing",
+        "ImportError: /lib/x86_64-linux-gnu/libstdc++.so.6: version `GLIBCXX_3.4.32' not found "
+        f"(required by {TORCH}/lib/libx.so)",
+        {
+            "library": "/lib/x86_64-linux-gnu/libstdc++.so.6",
+            "namespace": "GLIBCXX",
+            "version": "3.4.32",
+            "required_by": f"{TORCH}/lib/libx.so",
+        },
+        "GLIBCXX_3.4.32 not found",
+    ),
+    Sample(
+        "symbol-version-missing",
+        "ImportError: /usr/lib/libcublasLt.so.12: version `libcublasLt.so.12' not found "
+        "(required by /a/libcublas.so.12)",
+        {
+            "library": "/usr/lib/libcublasLt.so.12",
+            "version": "libcublasLt.so.12",
+            "required_by": "/a/libcublas.so.12",
+        },
+        "a version of 'libcublasLt' not found",
+    ),
+    Sample(
+        "executable-stack-refused",
+        "ImportError: libtorch_cpu.so: cannot enable executable stack as shared object requires: "
+        "Invalid argument",
+        {"file": "libtorch_cpu.so", "reason": "Invalid argument"},
+        "cannot enable an executable stack",
+    ),
+    Sample(
+        "library-damaged",
+        f"ImportError: {TORCH}/lib/libtorch_cpu.so: file too short",
+        {"file": f"{TORCH}/lib/libtorch_cpu.so", "kind": "truncated"},
+        "the file is too short",
+    ),
+    Sample(
+        "library-damaged",
+        "OSError: libtorch_cpu.so: ELF load command past end of file",
+        {"file": "libtorch_cpu.so", "kind": "truncated"},
+        "ELF load command read",
+    ),
+    Sample(
+        "library-damaged",
+        "OSError: /usr/lib/libm.so: invalid ELF header",
+        {"file": "/usr/lib/libm.so", "kind": "not a library"},
+        "bash: ./run.sh: Exec format error",
+    ),
+    Sample(
+        "library-damaged",
+        "tried: '/opt/lib/libtorch.dylib' (not a mach-o file)",
+        {"file": "/opt/lib/libtorch.dylib", "kind": "not a library"},
+        "tried: '/opt/lib/libtorch.dylib' (no such file)",
+    ),
+    Sample(
+        "wrong-architecture",
+        "ImportError: /opt/x.so: wrong ELF class: ELFCLASS32",
+        {"have": "32", "file": "/opt/x.so"},
+        "ELFCLASS32 is the class",
+    ),
+    Sample(
+        "wrong-architecture",
+        "(mach-o file, but is an incompatible architecture (have (arm64), need (x86_64h)))",
+        {"have": "arm64", "need": "x86_64h"},
+        "this is an incompatible architecture",
+    ),
+    Sample(
+        "wrong-architecture",
+        "(mach-o file, but is an incompatible architecture (have 'x86_64', need 'arm64'))",
+        {"have": "x86_64", "need": "arm64"},
+        "(have 'x86_64', need 'arm64')",
+    ),
+    Sample(
+        "static-tls-exhausted",
+        "OSError: /usr/lib/aarch64-linux-gnu/libgomp.so.1: cannot allocate memory in static TLS "
+        "block",
+        {"file": "/usr/lib/aarch64-linux-gnu/libgomp.so.1"},
+        "cannot allocate memory",
+    ),
+    Sample(
+        "library-not-mapped",
+        "ImportError: libtorch_cuda.so: failed to map segment from shared object",
+        {"file": "libtorch_cuda.so"},
+        "failed to map segment",
+    ),
+    # macOS
+    Sample(
+        "dyld-library-missing",
+        "ImportError: dlopen(/v/torch/_C.so, 2): Library not loaded: @rpath/libomp.dylib\n"
+        "  Referenced from: <1F2E> /v/torch/lib/libtorch_cpu.dylib\n  Reason: image not found",
+        {
+            "library": "@rpath/libomp.dylib",
+            "required_by": "/v/torch/lib/libtorch_cpu.dylib",
+        },
+        "Library loaded: libomp.dylib",
+    ),
+    Sample(
+        "dyld-symbol-missing",
+        "Symbol not found: ___addtf3\n  Referenced from: /usr/local/lib/libquadmath.0.dylib\n"
+        "  Expected in: /usr/lib/libSystem.B.dylib",
+        {
+            "symbol": "___addtf3",
+            "required_by": "/usr/local/lib/libquadmath.0.dylib",
+            "library": "/usr/lib/libSystem.B.dylib",
+        },
+        "symbol not found",
+    ),
+    Sample(
+        "dyld-symbol-missing",
+        "Symbol not found: (_kX)\n  Referenced from: <AB-1> /v/libtorch_cpu.dylib (built for macOS "
+        "14.0 which is newer than running OS)\n  Expected in: <CD-2> /usr/lib/libc++.1.dylib",
+        {
+            "symbol": "_kX",
+            "required_by": "/v/libtorch_cpu.dylib",
+            "built_for": "14.0",
+            "library": "/usr/lib/libc++.1.dylib",
+        },
+        "Symbol found: (_kX)",
+    ),
+    Sample(
+        "library-blocked",
+        "'/v/libtorch.dylib' (code signature in <12-AB> '/v/libtorch.dylib' not valid for use in "
+        "process: library load disallowed by system policy)",
+        {"file": "/v/libtorch.dylib"},
+        "the code signature is valid",
+    ),
+    # Python
+    Sample(
+        "torch-c-folder",
+        "ImportError: Failed to load PyTorch C extensions:\n    It appears that PyTorch has loaded "
+        "the `torch/_C` folder",
+        {},
+        "Failed to load C extensions",
+    ),
+    Sample(
+        "module-missing",
+        "ModuleNotFoundError: No module named 'torch._C'",
+        {"module": "torch._C"},
+        "There is no module of that name",
+    ),
+    Sample(
+        "circular-import",
+        "AttributeError: partially initialized module 'torch' has no attribute 'nn' (most likely "
+        "due to a circular import)",
+        {"module": "torch", "attribute": "nn"},
+        "AttributeError: module 'torch' has no attribute 'nn'",
+    ),
+    Sample(
+        "circular-import",
+        "ImportError: cannot import name 'nn' from partially initialized module 'torch' (most "
+        "likely due to a circular import) (/home/user/torch.py)",
+        {"module": "torch", "attribute": "nn", "file": "/home/user/torch.py"},
+        "ImportError: cannot import name 'nn' from 'torch'",
+    ),
+    Sample(
+        "name-hidden",
+        "AttributeError: module 'torch' has no attribute 'nn' (consider renaming "
+        "'/home/user/torch.py' since it has the same name as the library)",
+        {"module": "torch", "attribute": "nn", "file": "/home/user/torch.py"},
+        "AttributeError: module 'torch' has no attribute 'nn'",
+    ),
+    Sample(
+        "name-missing",
+        "AttributeError: module 'torch.library' has no attribute 'register_fake'",
+        {"module": "torch.library", "attribute": "register_fake"},
+        "AttributeError: partially initialized module 'torch' has no attribute 'nn'",
+    ),
+    Sample(
+        "name-missing",
+        f"ImportError: cannot import name 'Tensor' from 'torch' ({TORCH}/__init__.py)",
+        {"module": "torch", "attribute": "Tensor", "file": f"{TORCH}/__init__.py"},
+        "ImportError: cannot import name 'nn' from partially initialized module 'torch'",
+    ),
+    Sample(
+        "torch-imported-twice",
+        "RuntimeError: function '_has_torch_function' already has a docstring",
+        {"function": "_has_torch_function"},
+        "the function already has a name",
+    ),
+    Sample(
+        "operator-library-twice",
+        "Only a single TORCH_LIBRARY can be used to register the namespace torchvision; please",
+        {"namespace": "torchvision"},
+        "use TORCH_LIBRARY to register the namespace",
+    ),
+    Sample(
+        "python-file-damaged",
+        "SyntaxError: source code string cannot contain null bytes",
+        {},
+        "a string cannot contain null",
+    ),
+    Sample(
+        "file-not-readable",
+        f"PermissionError: [Errno 13] Permission denied: '{TORCH}/version.py'",
+        {"code": "13", "file": f"{TORCH}/version.py"},
+        "FileNotFoundError: [Errno 2] No such file or directory: '/x'",
+    ),
+    Sample("memory-exhausted", "MemoryError", {}, "NoMemoryErrorAtAll"),
+    # NumPy, MKL, OpenMP
+    Sample(
+        "numpy-1-abi",
+        "A module that was compiled using NumPy 1.x cannot be run in\nNumPy 2.0.0 as it may crash.",
+        {"numpy": "2.0.0"},
+        "A module that was compiled using NumPy 2.1",
+    ),
+    Sample(
+        "numpy-1-abi",
+        "UserWarning: Failed to initialize NumPy: _ARRAY_API not found",
+        {},
+        "AttributeError: ARRAY_API",
+    ),
+    Sample(
+        "numpy-1-abi",
+        "RuntimeError: module was compiled against NumPy C-API; compiled against API version 0x10 "
+        "but this version of numpy is 0xf",
+        {"compiled": "0x10", "found": "0xf"},
+        "this version of numpy is 2.0",
+    ),
+    Sample(
+        "numpy-1-abi",
+        "ValueError: numpy.dtype size changed, may indicate binary incompatibility. Expected 96 "
+        "from C header, got 88 from PyObject",
+        {"compiled": "96", "found": "88"},
+        "numpy.dtype size changed",
+    ),
+    Sample(
+        "numpy-not-available",
+        "RuntimeError: Numpy is not available",
+        {},
+        "RuntimeError: numpy.linalg is not available",
+    ),
+    Sample(
+        "numpy-not-initialized",
+        "UserWarning: Failed to initialize NumPy: No module named 'numpy' (Triggered internally)",
+        {"reason": "No module named 'numpy'"},
+        "NumPy was initialized",
+    ),
+    Sample(
+        "openmp-twice",
+        "OMP: Error #15: Initializing libiomp5md.dll, but found libomp140.x86_64.dll already "
+        "initialized.",
+        {"second": "libiomp5md.dll", "first": "libomp140.x86_64.dll"},
+        "OMP: Error #13: Assertion failure at kmp_affinity.cpp",
+    ),
+    Sample(
+        "mkl-library-missing",
+        "INTEL MKL ERROR: The specified module could not be found. mkl_intel_thread.1.dll.",
+        {"library": "mkl_intel_thread.1.dll"},
+        "Intel MKL FATAL ERROR: out of memory",
+    ),
+    Sample(
+        "mkl-threading-clash",
+        "Error: mkl-service + Intel(R) MKL: MKL_THREADING_LAYER=INTEL is incompatible with "
+        "libgomp.so.1 library.",
+        {"layer": "INTEL", "library": "libgomp.so.1"},
+        "MKL_THREADING_LAYER=GNU",
+    ),
+    # CUDA
+    Sample(
+        "not-compiled-with-cuda",
+        "AssertionError: Torch not compiled with CUDA enabled",
+        {},
+        "Torch compiled with CUDA enabled",
+    ),
+    Sample(
+        "not-compiled-with-xpu",
+        "AssertionError: Torch not compiled with XPU enabled",
+        {},
+        "AssertionError: Torch not compiled with CUDA enabled",
+    ),
+    Sample(
+        "no-nvidia-driver",
+        "RuntimeError: Found no NVIDIA driver on your system. Please check",
+        {},
+        "Found NVIDIA driver 580.65 on your system",
+    ),
+    Sample(
+        "cuda-driver-too-old",
+        "The NVIDIA driver on your system is too old (found version 12080). Please update",
+        {"cuda": "12.8"},
+        "The NVIDIA driver on your system is too new",
+    ),
+    Sample(
+        "cuda-driver-too-old",
+        "CUDA driver version is insufficient for CUDA runtime version",
+        {"code": "35"},
+        f"{COUNT} Error 350: something",
+    ),
+    Sample(
+        "cuda-driver-stub", f"{COUNT} Error 34: CUDA driver is a stub library", {"code": "34"}, "34"
+    ),
+    Sample("cuda-needs-newer-driver", "cudaErrorCallRequiresNewerDriver", {"code": "36"}, "newer"),
+    Sample(
+        "cuda-no-device", "RuntimeError: No CUDA GPUs are available", {}, "CUDA GPUs are available"
+    ),
+    Sample(
+        "cuda-no-device",
+        f"{COUNT} Error 100: no CUDA-capable device is detected",
+        {"code": "100"},
+        f"{COUNT} Error 1000: something",
+    ),
+    Sample(
+        "cuda-invalid-device",
+        "RuntimeError: CUDA error: invalid device ordinal",
+        {"code": "101"},
+        "invalid ordinal",
+    ),
+    Sample(
+        "device-count-mismatch",
+        'RuntimeError: device >= 0 && device < num_gpus INTERNAL ASSERT FAILED at "../aten/src/ATen'
+        '/cuda/CUDAContext.cpp":49, please report a bug to PyTorch. device=1, num_gpus=1',
+        {"device": "1", "count": "1"},
+        "device < num_gpus",
+    ),
+    Sample(
+        "no-kernel-image",
+        "RuntimeError: CUDA error: no kernel image is available for execution on the device",
+        {"code": "209"},
+        "no image is available",
+    ),
+    Sample(
+        "invalid-device-function",
+        "RuntimeError: HIP error: invalid device function",
+        {"code": "98"},
+        "invalid function",
+    ),
+    Sample(
+        "gpu-not-in-build",
+        "UserWarning: \nNVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with "
+        "the current PyTorch installation.\nThe current PyTorch install supports CUDA capabilities "
+        "sm_50 sm_90 compute_37.",
+        {
+            "gpu": "NVIDIA GeForce RTX 5090",
+            "capability": "12.0",
+            "built": "sm_50 sm_90 compute_37",
+        },
+        "NVIDIA GeForce RTX 5090 with CUDA capability sm_120",
+    ),
+    Sample(
+        "gpu-not-in-build",
+        "    Found GPU0 NVIDIA GeForce GTX 1080 Ti which is of cuda capability 6.1.\n    Minimum "
+        "and Maximum cuda capability supported by this version of PyTorch is\n    (7.0) - (12.0)",
+        {
+            "index": "0",
+            "gpu": "NVIDIA GeForce GTX 1080 Ti",
+            "capability": "6.1",
+            "lowest": "7.0",
+            "highest": "12.0",
+        },
+        "a GPU which is of cuda capability",
+    ),
+    Sample(
+        "gpu-not-in-build",
+        "Found GPU1 Tesla V100-SXM2-16GB which is of compute capability (CC) 7.0.",
+        {"index": "1", "gpu": "Tesla V100-SXM2-16GB", "capability": "7.0"},
+        "- 7.0 which supports hardware CC >=7.0,<8.0 except {7.2}",
+    ),
+    Sample(
+        "unsupported-ptx",
+        "CUDA error: the provided PTX was compiled with an unsupported toolchain.",
+        {"code": "222"},
+        "an unsupported toolchain",
+    ),
+    Sample(
+        "cuda-call-failed-in-os",
+        f"{COUNT} Error 304: OS call failed or operation not supported on this OS",
+        {"code": "304"},
+        "HTTP Error 304 Not Modified",
+    ),
+    Sample(
+        "cuda-system-not-ready",
+        "RuntimeError: cuda runtime error (802) : system not yet initialized at THCGeneral.cpp:50",
+        {"code": "802"},
+        "The logging system not yet initialized",
+    ),
+    Sample(
+        "cuda-driver-mismatch",
+        f"{COUNT} Error 803: system has unsupported display driver / cuda driver combination",
+        {"code": "803"},
+        "IEEE 802.3",
+    ),
+    Sample(
+        "cuda-compat-not-supported",
+        f"{COUNT} Error 804: forward compatibility was attempted on non supported HW",
+        {"code": "804"},
+        "Error 8042: something",
+    ),
+    Sample("cuda-mps-failed", f"{COUNT} Error 805: MPS", {"code": "805"}, "mps is not available"),
+    Sample(
+        "cuda-unknown-error",
+        "CUDA initialization: CUDA unknown error - this may be due to an incorrectly set up "
+        "environment, e.g. changing env variable CUDA_VISIBLE_DEVICES after program start.",
+        {"code": "999"},
+        "an unknown error",
+    ),
+    Sample(
+        "cuda-device-busy",
+        "CUDA error: CUDA-capable device(s) is/are busy or unavailable",
+        {"code": "46"},
+        "the line is busy",
+    ),
+    Sample(
+        "cuda-out-of-memory",
+        f"{COUNT} Error 2: out of memory",
+        {"code": "2"},
+        "std: out of memory",
+    ),
+    Sample(
+        "cuda-initialization-error",
+        "RuntimeError: CUDA error: initialization error",
+        {"code": "3"},
+        "an initialization error",
+    ),
+    Sample(
+        "gpu-hardware-error",
+        "CUDA error: uncorrectable ECC error encountered",
+        {"kind": "uncorrectable ECC error"},
+        "ECC is on",
+    ),
+    Sample(
+        "cuda-after-fork",
+        "RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with",
+        {},
+        "CUDA in a subprocess",
+    ),
+    Sample(
+        "cuda-build-broken",
+        "AssertionError: libcudart functions unavailable. It looks like you have a broken build?",
+        {},
+        "libcudart.so.12 is there",
+    ),
+    Sample(
+        "nvml-version-mismatch",
+        "Failed to initialize NVML: Driver/library version mismatch",
+        {},
+        "version mismatch",
+    ),
+    Sample(
+        "nvml-not-initialized",
+        "UserWarning: Can't initialize NVML",
+        {},
+        "NVML is initialized",
+    ),
+    Sample(
+        "cudnn-mismatch",
+        "RuntimeError: cuDNN version incompatibility: PyTorch was compiled  against (9, 1, 0) but "
+        "found runtime version (8, 9, 7). PyTorch already comes with bundled cuDNN.",
+        {"compiled": "9.1.0", "found": "8.9.7"},
+        "cuDNN version 9.1.0",
+    ),
+    Sample(
+        "cudnn-library-missing",
+        "Could not locate cudnn_graph64_9.dll. Please make sure it is in your library path!",
+        {"library": "cudnn_graph64_9.dll"},
+        "Could not locate the library",
+    ),
+    Sample(
+        "cudnn-library-missing",
+        "Unable to load any of {libcudnn_graph.so.9.1.0, libcudnn_graph.so.9.1}",
+        {"library": "libcudnn_graph.so.9.1.0"},
+        "Could not load library libfoo.so",
+    ),
+    Sample(
+        "cuda-library-error",
+        "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate`",
+        {"status": "CUBLAS_STATUS_NOT_INITIALIZED"},
+        "CUBLAS_STATUS_SUCCESS",
+    ),
+    # ROCm, XPU
+    Sample(
+        "hip-no-binary",
+        '"hipErrorNoBinaryForGpu: Unable to find code object for all current devices!"',
+        {},
+        "no code object",
+    ),
+    Sample("hip-no-device", "RuntimeError: No HIP GPUs are available", {}, "HIP GPUs"),
+    Sample(
+        "rocblas-arch-missing",
+        "rocBLAS error: Cannot read /opt/rocm/lib/rocblas/library/TensileLibrary.dat: Illegal seek "
+        "for GPU arch : gfx1103",
+        {"gfx": "gfx1103"},
+        "TensileLibrary_lazy_gfx941.dat",
+    ),
+    Sample("xpu-no-device", "RuntimeError: No XPU devices are available.", {}, "XPU devices"),
+    # torchvision, torchaudio
+    Sample(
+        "nms-operator-missing",
+        "RuntimeError: operator torchvision::nms does not exist",
+        {"operator": "torchvision::nms"},
+        "torchvision::nms was called",
+    ),
+    Sample(
+        "operator-missing",
+        "RuntimeError: operator torchaudio::rnnt_loss does not exist",
+        {"operator": "torchaudio::rnnt_loss"},
+        "RuntimeError: operator torchvision::nms does not exist",
+    ),
+    Sample(
+        "torchvision-ops-not-loaded",
+        "RuntimeError: Couldn't load custom C++ ops. This can happen if",
+        {},
+        "custom C++ ops",
+    ),
+    Sample(
+        "torchvision-image-not-loaded",
+        "UserWarning: Failed to load image Python extension: 'Could not find module x'",
+        {"reason": "'Could not find module x'"},
+        "Failed to load image",
+    ),
+    Sample(
+        "torchvision-cuda-mismatch",
+        "RuntimeError: Detected that PyTorch and torchvision were compiled with different CUDA "
+        "major versions. PyTorch has CUDA Version=12.8 and torchvision has CUDA Version=11.8. "
+        "Please reinstall",
+        {"torch": "12.8", "torchvision": "11.8"},
+        "PyTorch has CUDA Version=12.8",
+    ),
+    Sample(
+        "torchaudio-cuda-mismatch",
+        "RuntimeError: Detected that PyTorch and TorchAudio were compiled with different CUDA "
+        "versions. PyTorch has CUDA version 11.8 whereas TorchAudio has CUDA version 11.7. Please",
+        {"torch": "11.8", "torchaudio": "11.7"},
+        "PyTorch has CUDA version 11.8",
+    ),
+    Sample(
+        "operator-not-on-device",
+        "NotImplementedError: Could not run 'torchvision::nms' with arguments from the 'CUDA' "
+        "backend.",
+        {"operator": "torchvision::nms", "backend": "CUDA"},
+        "Could not run 'make'",
+    ),
+    Sample(
+        "torchcodec-not-loaded",
+        "RuntimeError: Could not load libtorchcodec. Likely causes:",
+        {},
+        "libtorchcodec is loaded",
+    ),
+]
+
+
+def named(found: tuple[Symptom, ...], name: str) -> list[Mapping[str, str]]:
+    return [symptom.values for symptom in found if symptom.name == name]
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda s: f"{s.name}: {s.fires[:40]!r}")
+def test_a_row_takes_its_message_and_leaves_the_near_miss(sample: Sample) -> None:
+    assert named(symptoms(sample.fires, "a test"), sample.name) == [sample.values]
+    assert named(symptoms(sample.near_miss, "a test"), sample.name) == []
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['name']}: {row['regex'][:40]}")
+def test_each_row_has_a_sample_of_its_own(row: dict[str, str]) -> None:
+    def first_to_take(sample: Sample) -> object:
+        rows = (r for r in ROWS if r["name"] == sample.name)
+        return next((r for r in rows if re.search(r["regex"], sample.fires, re.MULTILINE)), None)
+
+    assert any(first_to_take(sample) is row for sample in SAMPLES if sample.name == row["name"])
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['name']}: {row['regex'][:40]}")
+def test_each_row_is_well_formed(row: dict[str, object]) -> None:
+    assert set(row) <= {"name", "hints", "regex", "set", "convert", "source"}
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", str(row["name"]))
+    assert row["source"]
+    assert row["hints"]
+    groups = {group.partition("__")[0] for group in re.compile(str(row["regex"])).groupindex}
+    convert = row.get("convert", {})
+    assert isinstance(convert, dict)
+    assert set(convert) <= groups
+    assert set(convert.values()) <= set(CONVERSIONS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['name']}: {row['regex'][:40]}")
+def test_each_repetition_in_a_row_is_bounded(row: dict[str, str]) -> None:
+    regex = re.sub(r"\\.|\[(?:\\.|[^\]])*\]", "x", row["regex"])
+    assert not re.search(r"[*+]|\{\d*,\}", regex)
