@@ -1,0 +1,56 @@
+"""How a test puts facts before a check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from torchdoctor import plan
+from torchdoctor.facts import Facts
+from torchdoctor.model import Finding, Outcome, Plan
+from torchdoctor.registry import Check, all_checks, load
+from torchdoctor.run import run
+
+Judge = Callable[..., Outcome]
+Planner = Callable[..., Plan]
+
+
+@pytest.fixture
+def check(request: pytest.FixtureRequest) -> Check:
+    """Return the check that this test file is named for."""
+    return load(request.path.stem.removeprefix("test_"))
+
+
+@pytest.fixture
+def judge(check: Check) -> Judge:
+    """Run that check on facts made in the test."""
+
+    def one(**known: object) -> Outcome:
+        (outcome,) = run({check.name: check}, Facts(**known))  # type: ignore[arg-type]
+        return outcome
+
+    return one
+
+
+@pytest.fixture
+def cure(check: Check) -> Planner:
+    """Plan with that check alone on facts made in the test."""
+
+    def make(**known: object) -> Plan:
+        facts = Facts(**known)  # type: ignore[arg-type]
+        checks = {check.name: check}
+        return plan.make(checks, facts, run(checks, facts))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def checks() -> dict[str, Check]:
+    """Return every check by its name."""
+    return all_checks()
+
+
+def names(findings: Sequence[Finding]) -> list[str]:
+    """Return the names of *findings*."""
+    return [finding.name for finding in findings]

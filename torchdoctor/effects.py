@@ -1,0 +1,229 @@
+"""What a step does to the facts. Pure: facts in, facts out; never a word about findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from torchdoctor.facts import (
+    Build,
+    Distribution,
+    Driver,
+    Facts,
+    Interpreter,
+    Module,
+    Record,
+    Unknown,
+)
+from torchdoctor.model import Effect
+
+TO_TRY = Unknown("has to be tried again after the plan")
+FAMILY = ("torch", "torchvision", "torchaudio")
+
+
+def then(*effects: Effect) -> Effect:
+    """Return the effect of doing *effects* one after the other."""
+
+    def all_of_them(facts: Facts) -> Facts:
+        for effect in effects:
+            facts = effect(facts)
+        return facts
+
+    return all_of_them
+
+
+def packages(
+    installed: Mapping[str, str], *, removed: Iterable[str] = (), build: Build | None = None
+) -> Effect:
+    """Return the effect of installing name -> version, whole, and of removing others.
+
+    *build* is what torch then is, where it is more than its version tells.
+    """
+    gone = frozenset(removed)
+
+    def effect(facts: Facts) -> Facts:
+        changes: dict[str, object] = dict(_untried(facts))
+        if not isinstance(facts.distributions, Unknown):
+            changes["distributions"] = _distributions(facts, installed, gone)
+        if not isinstance(facts.records, Unknown):
+            left = {n: r for n, r in facts.records.items() if n not in gone}
+            changes["records"] = left | {
+                name: Record(name, files=0) for name in installed if name in left
+            }
+        modules = facts.modules
+        for name in FAMILY:
+            if name in installed:
+                built = build if build and name == "torch" else build_of(facts, name, installed)
+                changes[name] = built
+                if not isinstance(modules, Unknown):
+                    modules = {**modules, name: _module(name, built)}
+            elif name in gone:
+                changes[name] = None
+                if not isinstance(modules, Unknown):
+                    modules = {**modules, name: None}
+        changes["modules"] = modules
+        return _with(facts, changes)
+
+    return effect
+
+
+def build_of(facts: Facts, name: str, installed: Mapping[str, str]) -> Build:
+    """Return the build that ``name==installed[name]`` leaves in the environment."""
+    version = installed[name]
+    label = version.partition("+")[2] or None
+    old = getattr(facts, name)
+    origin = old.origin if isinstance(old, Build) and _owned(old) else f"{_site(facts)}/{name}"
+    distribution = _distribution(facts, name, version)
+    return Build(
+        version,
+        cuda=cuda_of(label),
+        hip=label[4:] if label and label.startswith("rocm") else None,
+        origin=origin,
+        tag=label,
+        distribution=distribution,
+    )
+
+
+def cuda_of(tag: str | None) -> str | None:
+    """Return the CUDA release of a build tag: cu126 -> 12.6; None for other tags."""
+    if tag and tag.startswith("cu") and tag[2:].isdigit() and len(tag) > 4:  # noqa: PLR2004
+        return f"{tag[2:-1]}.{tag[-1]}"
+    return None
+
+
+def without_variable(name: str) -> Effect:
+    """Return the effect of unsetting an environment variable."""
+
+    def effect(facts: Facts) -> Facts:
+        if isinstance(facts.variables, Unknown):
+            return facts
+        left = {k: v for k, v in facts.variables.items() if k != name}
+        return _with(facts, {"variables": MappingProxyType(left)} | _untried(facts))
+
+    return effect
+
+
+def with_variable(name: str, value: str) -> Effect:
+    """Return the effect of setting an environment variable."""
+
+    def effect(facts: Facts) -> Facts:
+        if isinstance(facts.variables, Unknown):
+            return facts
+        variables = {**facts.variables, name: value}
+        return _with(facts, {"variables": variables} | _untried(facts))
+
+    return effect
+
+
+def change(**fields: object) -> Effect:
+    """Return the effect of the named facts taking these values; what was tried is open again."""
+
+    def effect(facts: Facts) -> Facts:
+        return _with(facts, _untried(facts) | fields)
+
+    return effect
+
+
+def driver_becomes(release: str | None, cuda: str | None) -> Effect:
+    """Return the effect of a working driver of *release* after a reboot."""
+
+    def effect(facts: Facts) -> Facts:
+        old = facts.driver if isinstance(facts.driver, Driver) else Driver(release)
+        new = replace(
+            old,
+            release=release,
+            cuda=cuda,
+            kernel_module=release,
+            library=release,
+            error=None,
+            code=None,
+            hung=False,
+            garbage=False,
+        )
+        return _with(facts, {"driver": new} | _untried(facts))
+
+    return effect
+
+
+def where(test: Callable[[Facts], bool], effect: Effect) -> Effect:
+    """Return *effect*, done only on facts for which *test* holds."""
+    return lambda facts: effect(facts) if test(facts) else facts
+
+
+def untried(facts: Facts) -> Facts:
+    """Return *facts* without what was learnt by importing."""
+    return _with(facts, _untried(facts))
+
+
+def _with(facts: Facts, changes: Mapping[str, object]) -> Facts:
+    return replace(facts, **changes)  # type: ignore[arg-type] # the names are fields of Facts
+
+
+def _untried(facts: Facts) -> dict[str, object]:
+    tried: dict[str, object] = {
+        "trial": TO_TRY,
+        "companion_trials": TO_TRY,
+        "runtime": TO_TRY,
+    }
+    changes = {
+        name: value
+        for name, value in tried.items()
+        if not isinstance(getattr(facts, name), Unknown)
+    }
+    if not isinstance(facts.symptoms, Unknown):
+        changes["symptoms"] = ()
+    return changes
+
+
+def _distributions(
+    facts: Facts, installed: Mapping[str, str], gone: frozenset[str]
+) -> tuple[Distribution, ...]:
+    assert not isinstance(facts.distributions, Unknown)
+    kept = [d for d in facts.distributions if d.name not in installed and d.name not in gone]
+    new = [_distribution(facts, name, version) for name, version in installed.items()]
+    return (*kept, *new)
+
+
+def _distribution(facts: Facts, name: str, version: str) -> Distribution:
+    installer = facts.interpreter.installer if isinstance(facts.interpreter, Interpreter) else ""
+    known = () if isinstance(facts.distributions, Unknown) else facts.distributions
+    # The same version asks for the same packages: a reinstall does not bring what is lacking.
+    same = next((d for d in known if d.name == name and d.version == version), None)
+    return Distribution(
+        name,
+        version,
+        folder=_site(facts),
+        metadata=f"{name.replace('-', '_')}-{version}.dist-info",
+        installer=installer,
+        requires=same.requires if same else (),
+    )
+
+
+def _site(facts: Facts) -> str:
+    if isinstance(facts.interpreter, Interpreter) and facts.interpreter.site_packages:
+        return facts.interpreter.site_packages[0]
+    return "site-packages"
+
+
+def _owned(build: Build) -> bool:
+    return build.distribution is not None and not build.distribution.user_site
+
+
+def _module(name: str, build: Build) -> Module:
+    folder = build.origin.rpartition("/")[0] or build.origin.rpartition("\\")[0]
+    return Module(name, f"{build.origin}/__init__.py", folder)
+
+
+def owned_by(distribution: Distribution) -> Build:
+    """Return the build that an installed *distribution* is, as far as its version tells."""
+    label = distribution.version.partition("+")[2] or None
+    separator = "\\" if "\\" in distribution.folder else "/"
+    return Build(
+        distribution.version,
+        cuda=cuda_of(label),
+        hip=label[4:] if label and label.startswith("rocm") else None,
+        origin=f"{distribution.folder}{separator}{distribution.name}",
+        tag=label,
+        distribution=distribution,
+    )

@@ -1,0 +1,174 @@
+"""What the facts say of GPUs and their driver, for the questions that several checks ask. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Literal
+
+from torchdoctor.facts import (
+    Build,
+    Driver,
+    Expectation,
+    Facts,
+    Gpu,
+    Platform,
+    Runtime,
+    Symptom,
+    Unknown,
+)
+from torchdoctor.tables import gpus as table
+from torchdoctor.tables import releases
+
+Kind = Literal["cpu", "cuda", "rocm", "xpu"]
+
+OUR_TRIALS = ("import ", "output of import ", "torch.cuda", "torch and numpy", "torch, ")
+"""How the sources of symptoms from our own trials begin; any other shows what the user ran."""
+
+
+def answers(driver: Driver | Unknown | None) -> bool:
+    """Tell whether there is an NVIDIA driver and it answered in full."""
+    return isinstance(driver, Driver) and not (
+        driver.hung or driver.garbage or driver.error or driver.code
+    )
+
+
+def silent(driver: Driver | Unknown | None) -> bool:
+    """Tell whether the driver was asked and gave no answer, or one that cannot be read."""
+    return isinstance(driver, Driver) and (driver.hung or driver.garbage)
+
+
+def not_loaded(driver: Driver | Unknown | None) -> bool:
+    """Tell whether only the driver's files are there and its kernel module is not loaded.
+
+    NVML answers 9 (driver not loaded) or 12 (library not found) then; nvidia-smi says that it
+    could not communicate with the driver.
+    """
+    if not isinstance(driver, Driver):
+        return False
+    return driver.code in (9, 12) or "communicate with the NVIDIA driver" in (driver.error or "")
+
+
+def of_nvidia(gpus: tuple[Gpu, ...] | Unknown) -> tuple[Gpu, ...]:
+    """Return the NVIDIA GPUs among *gpus*; none when they are unknown."""
+    return () if isinstance(gpus, Unknown) else tuple(g for g in gpus if g.vendor == "nvidia")
+
+
+def with_capability(gpu: Gpu) -> Gpu:
+    """Return *gpu* with the capability that its name tells, where the driver gave none."""
+    if gpu.capability or gpu.vendor != "nvidia":
+        return gpu
+    return replace(gpu, capability=table.capability_of(gpu.name))
+
+
+def kind(torch: Build) -> Kind | None:
+    """Return what *torch* was built for; None when nothing tells."""
+    if torch.cuda:
+        return "cuda"
+    if torch.hip:
+        return "rocm"
+    if torch.xpu or torch.tag == "xpu":
+        return "xpu"
+    return "cpu" if torch.tag == "cpu" else None
+
+
+def expects_cuda(expectation: Expectation) -> bool:
+    """Tell whether the user said that CUDA has to work here."""
+    if expectation.accelerator is not None:
+        return expectation.accelerator == "cuda"
+    return expectation.cuda_at_least is not None or expectation.gpus_at_least is not None
+
+
+def works(runtime: Runtime | Unknown) -> bool:
+    """Tell whether the imported torch ran a kernel on every GPU that it sees, and sees some."""
+    return (
+        isinstance(runtime, Runtime)
+        and runtime.available
+        and bool(runtime.devices)
+        and all(device.kernel is None for device in runtime.devices)
+    )
+
+
+def available(runtime: Runtime | Unknown) -> bool:
+    """Tell whether the imported torch says that its GPUs can be used."""
+    return isinstance(runtime, Runtime) and runtime.available
+
+
+def symptom(symptoms: Iterable[Symptom] | Unknown, *names: str) -> Symptom | None:
+    """Return the first symptom that is called one of *names*."""
+    if isinstance(symptoms, Unknown):
+        return None
+    return next((s for s in symptoms if s.name in names), None)
+
+
+def asked_for(symptoms: Iterable[Symptom] | Unknown) -> Symptom | None:
+    """Return the message that shows that the user's own program asked for a GPU and got none."""
+    if isinstance(symptoms, Unknown):
+        return None
+    names = ("no-nvidia-driver", "cuda-no-device")
+    return next(
+        (s for s in symptoms if s.name in names and not s.source.startswith(OUR_TRIALS)), None
+    )
+
+
+def platform_key(platform: Platform | Unknown) -> str | None:
+    """Return how the tables name the system and the machine; None where no wheel exists."""
+    if isinstance(platform, Unknown):
+        return None
+    return releases.platform_key(platform.system, platform.machine)
+
+
+def driver_platform(platform: Platform | Unknown) -> str | None:
+    """Return the platform key of the driver: inside WSL it is the one of Windows."""
+    wsl = isinstance(platform, Platform) and platform.wsl
+    return "win_amd64" if wsl else platform_key(platform)
+
+
+def hidden_by(variables: Mapping[str, str] | Unknown) -> str | None:
+    """Return the assignment by which all GPUs are hidden on purpose, such as an empty list."""
+    if isinstance(variables, Unknown):
+        return None
+    for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
+        value = variables.get(name)
+        if value is not None and value.strip() in ("", "-1", "NoDevFiles", "none", "void"):
+            return f"{name}={value}"
+    return None
+
+
+def visible(
+    gpus: tuple[Gpu, ...],
+    variables: Mapping[str, str] | Unknown,
+    name: str = "CUDA_VISIBLE_DEVICES",
+) -> tuple[Gpu, ...]:
+    """Return those of *gpus* that the variable *name* leaves visible; all where that is unclear.
+
+    CUDA stops at the first entry that names no GPU.
+    """
+    if isinstance(variables, Unknown) or name not in variables:
+        return gpus
+    left: list[Gpu] = []
+    for entry in (e.strip() for e in variables[name].split(",")):
+        if entry.startswith("MIG"):
+            return gpus
+        found = named(entry, gpus)
+        if found is None:
+            break
+        left.append(found)
+    return tuple(left)
+
+
+def named(entry: str, gpus: tuple[Gpu, ...]) -> Gpu | None:
+    """Return the GPU that an entry of CUDA_VISIBLE_DEVICES names: a number, the start of a UUID."""
+    if entry.isdecimal():
+        numbered = [g.index if g.index is not None else i for i, g in enumerate(gpus)]
+        return next((g for g, n in zip(gpus, numbered, strict=True) if n == int(entry)), None)
+    if not entry.startswith("GPU-"):
+        return None
+    return next((g for g in gpus if g.uuid and g.uuid.startswith(entry)), None)
+
+
+def filled(facts: Facts) -> Facts:
+    """Return *facts* with the capability of each GPU that its name tells, to choose a build by."""
+    if isinstance(facts.gpus, Unknown):
+        return facts
+    return replace(facts, gpus=tuple(map(with_capability, facts.gpus)))

@@ -1,0 +1,51 @@
+"""Paths of the machine under test, compared as text: its system need not be ours."""
+
+from __future__ import annotations
+
+import re
+
+_WINDOWS = re.compile(r"[A-Za-z]:|\\\\")
+
+
+def plain(path: str) -> str:
+    """Return *path* in the form to compare: forward slashes, none at the end.
+
+    A Windows path also without regard to case.
+    """
+    windows = bool(_WINDOWS.match(path)) or "\\" in path
+    text = path.replace("\\", "/") if windows else path
+    parts: list[str] = []
+    for part in text.split("/"):
+        if part == ".." and parts and parts[-1] not in ("", ".."):
+            parts.pop()
+        elif part != ".":
+            parts.append(part)
+    joined = "/".join(parts).rstrip("/")
+    return joined.casefold() if windows else joined
+
+
+def same(one: str, other: str) -> bool:
+    """Tell whether two paths name one place. Links are not followed."""
+    return plain(one) == plain(other)
+
+
+def inside(path: str, folder: str) -> bool:
+    """Tell whether *path* is *folder* or lies in it."""
+    return bool(folder) and (plain(path) + "/").startswith(plain(folder) + "/")
+
+
+def join(folder: str, *names: str) -> str:
+    """Return *names* below *folder*, with the separator that *folder* uses."""
+    separator = "\\" if "\\" in folder else "/"
+    return separator.join((folder.rstrip("/\\"), *names))
+
+
+def last(path: str) -> str:
+    """Return the last part of *path*."""
+    return path.replace("\\", "/").rstrip("/").rpartition("/")[2]
+
+
+def entries(variable: str) -> tuple[str, ...]:
+    """Return the folders in the value of a variable such as PYTHONPATH or LD_LIBRARY_PATH."""
+    separator = ";" if ";" in variable or _WINDOWS.match(variable) else ":"
+    return tuple(entry for entry in variable.split(separator) if entry)

@@ -1,0 +1,57 @@
+"""The same command line for each shell: bash, PowerShell and cmd."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+
+from torchdoctor.model import Commands
+
+_PLAIN = re.compile(r"[\w@%+=:,./\\~-]+", re.ASCII)
+# cmd reads ( ) & | < > ^ and PowerShell reads $ ` ; @ { } on top of the space.
+_PLAIN_CMD = re.compile(r"[\w@+=:,./\\~*-]+", re.ASCII)
+
+
+def in_all(lines: Iterable[Sequence[str]]) -> Commands:
+    """Return *lines*, each an argument list, as they are typed in each of the three shells."""
+    kept = [tuple(line) for line in lines]
+    return Commands(
+        bash=tuple(shlex.join(line) for line in kept),
+        powershell=tuple(_powershell(line) for line in kept),
+        cmd=tuple(" ".join(map(_cmd_word, line)) for line in kept),
+    )
+
+
+def unset(name: str) -> Commands:
+    """Return what takes the environment variable *name* out of the running shell."""
+    return Commands(
+        bash=(f"unset {name}",),
+        powershell=(f"Remove-Item Env:{name}",),
+        cmd=(f"set {name}=",),
+    )
+
+
+def assign(name: str, value: str) -> Commands:
+    """Return what sets the environment variable *name* in the running shell."""
+    return Commands(
+        bash=(f"export {name}={shlex.quote(value)}",),
+        powershell=(f"$env:{name} = '{_single(value)}'",),
+        cmd=(f"set {name}={value}",),
+    )
+
+
+def _powershell(line: Sequence[str]) -> str:
+    words = [w if _PLAIN.fullmatch(w) and w[0] != "@" else f"'{_single(w)}'" for w in line]
+    call = "& " if words[0].startswith("'") else ""
+    return call + " ".join(words)
+
+
+def _single(word: str) -> str:
+    return word.replace("'", "''")
+
+
+def _cmd_word(word: str) -> str:
+    if _PLAIN_CMD.fullmatch(word):
+        return word
+    return '"' + word.replace('"', '\\"') + '"'
