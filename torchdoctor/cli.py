@@ -1,0 +1,104 @@
+"""The command line: ``torchdoctor VERB``. Exit codes: 0, 1, 2, 3, 130 (see README)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from torchdoctor import __version__
+
+if TYPE_CHECKING:
+    import argparse
+    from types import ModuleType
+
+    from torchdoctor.model import DoctorError
+
+VERBS = {"check": "check", "collect": "collect", "explain": "explain", "list": "listing"}
+"""Verb -> module of torchdoctor.commands."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line *argv* (default: that of the process) and return the exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words == ["--version"]:  # as fast as it can be said
+        print(f"torchdoctor {__version__}")  # noqa: T201
+        return 0
+    from torchdoctor.model import DoctorError  # noqa: PLC0415
+
+    try:
+        args = _parser(words).parse_args(words)
+        if not hasattr(args, "verb_module"):
+            _parser(["--help"]).print_help()
+            return 2
+        code: int = args.verb_module.execute(args)
+    except DoctorError as error:
+        return _refused(error, words)
+    except KeyboardInterrupt:
+        return 130
+    except Exception:  # noqa: BLE001 - our own fault is told like any other
+        return _broken(words)
+    return code
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    from torchdoctor.commands.parser import Parser  # noqa: PLC0415
+
+    parser = Parser(
+        prog="torchdoctor",
+        description="Will PyTorch work here, why not, and what to run, in which order, to fix it.",
+        epilog="exit codes: 0 nothing at or above --fail-on, 1 something, 2 wrong usage or "
+        "unreadable input, 3 torchdoctor failed (or, with --strict, could not tell)",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"torchdoctor {__version__}")
+    verbs = parser.add_subparsers(metavar="VERB", parser_class=Parser)
+    asked = next((word for word in words if not word.startswith("-")), None)
+    for verb, name in VERBS.items():
+        module = _module(name)
+        child = verbs.add_parser(verb, help=module.HELP, allow_abbrev=False)
+        if verb == asked:
+            module.configure(child)
+            child.set_defaults(verb_module=module)
+    return parser
+
+
+def _module(name: str) -> ModuleType:
+    from importlib import import_module  # noqa: PLC0415 - a name known only here
+
+    return import_module(f"torchdoctor.commands.{name}")
+
+
+def _refused(error: DoctorError, words: Sequence[str]) -> int:
+    if _wants_json(words):
+        _print_failure("usage" if error.kind == "usage" else "input", error.message, error.file)
+    else:
+        print(f"torchdoctor: {error.message}", file=sys.stderr)  # noqa: T201
+    return 2
+
+
+def _broken(words: Sequence[str]) -> int:
+    import platform  # noqa: PLC0415 - only for this
+    import traceback  # noqa: PLC0415
+
+    block = (
+        f"torchdoctor {__version__} failed. This is a fault of torchdoctor; please report:\n"
+        f"```\n{platform.platform()}, Python {platform.python_version()}\n"
+        f"torchdoctor {' '.join(words)}\n{traceback.format_exc()}```"
+    )
+    print(block, file=sys.stderr)  # noqa: T201
+    if _wants_json(words):
+        _print_failure("internal", str(sys.exc_info()[1]), None)
+    return 3
+
+
+def _print_failure(kind: str, message: str, file: str | None) -> None:
+    from torchdoctor.report import as_json, document, printing  # noqa: PLC0415
+
+    report = document.failure(kind, message, file)  # type: ignore[arg-type]
+    printing.write(as_json.render(report), sys.stdout)
+
+
+def _wants_json(words: Sequence[str]) -> bool:
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    return any(w == "--format=json" or (w == "--format" and v == "json") for w, v in pairs)

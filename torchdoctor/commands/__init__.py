@@ -1,0 +1,1 @@
+"""One module a verb: ``HELP``, ``configure(parser)`` and ``execute(args) -> exit code``."""

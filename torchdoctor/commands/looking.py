@@ -1,0 +1,163 @@
+"""What the verbs that look at a machine share: their options, and from options to facts."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchdoctor.model import DoctorError
+
+if TYPE_CHECKING:
+    from torchdoctor.facts import Expectation, Facts
+    from torchdoctor.snapshot import Snapshot
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what to look at, and for how long."""
+    parser.add_argument(
+        "--python",
+        metavar="PATH",
+        help="the interpreter, or the folder of an environment, to look at (default: the active "
+        "environment's)",
+    )
+    parser.add_argument(
+        "--no-import",
+        action="store_true",
+        help="look at files and the driver only; do not try to import torch",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        metavar="S",
+        help="seconds that each probe may take (default: 10, and 60 for an import)",
+    )
+    parser.add_argument(
+        "--verify",
+        choices=("quick", "full"),
+        default="quick",
+        help="compare installed files by size and hash the few that matter most, or hash all",
+    )
+
+
+def look(args: argparse.Namespace, environ: Mapping[str, str]) -> Snapshot:
+    """Return a snapshot of this machine, as *args* say.
+
+    Raises:
+        DoctorError: ``--python`` names no interpreter that can be looked at.
+
+    """
+    from torchdoctor import collect, interpreters  # noqa: PLC0415 - --help does not need them
+
+    python = interpreters.given(args.python) if args.python else interpreters.active(environ)
+    request = collect.Request(
+        python=python,
+        working_folder=str(Path.cwd()),
+        import_torch=not args.no_import,
+        verify=args.verify,
+        timeout=args.timeout or collect.TIMEOUT,
+        import_timeout=args.timeout or collect.IMPORT_TIMEOUT,
+    )
+    snapshot = collect.collect(request, environ)
+    if args.python:
+        _refuse_what_is_no_python(snapshot, args.python)
+    return snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The facts that are judged, and where they came from."""
+
+    facts: Facts
+    snapshot: Snapshot
+    live: bool
+
+
+def begin(args: argparse.Namespace) -> Callable[[], Look]:
+    """Start to look at what *args* name; return what waits for the end and gives the facts.
+
+    The probes of a live machine run while the caller gets ready to judge.
+
+    Raises:
+        DoctorError: an input cannot be read, or an option is wrong; here or while waiting.
+
+    """
+    from torchdoctor import expectation  # noqa: PLC0415 - --help does not need them
+
+    expected = expectation.read(args.expect)
+    if len(args.inputs) > 1:
+        raise DoctorError(
+            f"{args.inputs[1]} is a second input; check reads one snapshot at a time.",
+            file=args.inputs[1],
+            kind="usage",
+        )
+    if args.inputs:
+        taken = _stdin() if args.inputs == ["-"] else _file(Path(args.inputs[0]))
+        return lambda: _judged(taken, expected, live=False)
+    pool = ThreadPoolExecutor(1)
+    looking = pool.submit(look, args, os.environ)
+    pool.shutdown(wait=False)
+    return lambda: _judged(looking.result(), expected, live=True)
+
+
+def _judged(snapshot: Snapshot, expected: Expectation, *, live: bool) -> Look:
+    from torchdoctor.reading import machine  # noqa: PLC0415 - while the probes run
+
+    return Look(machine.read(snapshot, expected), snapshot, live=live)
+
+
+def _stdin() -> Snapshot:
+    from torchdoctor.snapshot import LARGEST, parse  # noqa: PLC0415 - one of many ways in
+
+    raw = sys.stdin.buffer.read(LARGEST + 1)
+    if len(raw) > LARGEST:
+        raise DoctorError(f"- (standard input) has more than {LARGEST >> 20} MB.", file="-")
+    return parse(raw, "- (standard input)")
+
+
+def _file(path: Path) -> Snapshot:
+    from torchdoctor.snapshot import load  # noqa: PLC0415 - one of many ways in
+
+    if path.is_dir():
+        raise DoctorError(
+            f"{path} is a folder, not a snapshot; to look at the environment in it, use: "
+            f"torchdoctor check --python {path}",
+            file=str(path),
+        )
+    return load(path)
+
+
+def _refuse_what_is_no_python(snapshot: Snapshot, given: str) -> None:
+    run = snapshot.probes["environment"]
+    if run.outcome == "answered" or run.data:
+        return
+    said = (run.stderr.text or run.stdout.text).strip().splitlines()
+    if run.outcome == "timeout":
+        reason = f"it did not answer {run.reason.removeprefix('did not end ')}"
+    elif run.reason:
+        reason = run.reason
+    elif "SyntaxError" in run.stderr.text:
+        reason = "it is older than Python 3.8"
+    else:
+        reason = said[-1][:200] if said else f"it said nothing and ended with {run.exit_code}"
+    raise DoctorError(
+        f"{given} does not answer as a Python interpreter ({reason}); "
+        "give the path of a Python from 3.8 on.",
+        file=given,
+        kind="usage",
+    )
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= 86400:  # noqa: PLR2004 - a day
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+    return seconds

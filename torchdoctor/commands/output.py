@@ -1,0 +1,94 @@
+"""Where a report goes and how it looks: the options of every verb that judges."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchdoctor.model import DoctorError
+
+if TYPE_CHECKING:
+    from torchdoctor.report.document import Report
+
+FORMATS = ("text", "json")
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how the report looks and where it goes."""
+    parser.add_argument("--format", choices=FORMATS, default="text")
+    parser.add_argument("--output", "-o", metavar="FILE", help="write the report there")
+    parser.add_argument("--quiet", "-q", action="store_true", help="one line")
+    parser.add_argument("--verbose", "-v", action="store_true", help="leave nothing out")
+
+
+def write(report: Report, args: argparse.Namespace) -> None:
+    """Write *report* as *args* say: to the file they name, else to standard output.
+
+    Raises:
+        DoctorError: the file cannot be written.
+
+    """
+    if args.output:
+        save(_render(report, args, to_file=True), args.output)
+        return
+    from torchdoctor.report import printing  # noqa: PLC0415 - not needed for a file
+
+    printing.write(_render(report, args, to_file=False), sys.stdout)
+
+
+def save(text: str, path: str) -> None:
+    """Write *text* to the file *path*, whole or not at all.
+
+    Raises:
+        DoctorError: it cannot be written.
+
+    """
+    place = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+            mask = os.umask(0)
+            os.umask(mask)
+            Path(name).chmod(0o666 & ~mask)
+            Path(name).replace(place)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise DoctorError(
+            f"{path} cannot be written: {reason}; name another file.", file=path, kind="usage"
+        ) from error
+
+
+def _render(report: Report, args: argparse.Namespace, *, to_file: bool) -> str:
+    if args.format == "json":
+        from torchdoctor.report import as_json  # noqa: PLC0415 - one format a run
+
+        return as_json.render(report)
+    from torchdoctor.report import printing, text  # noqa: PLC0415
+
+    if to_file:
+        look = printing.Terminal(width=100, colour=False, unicode=True, encoding="utf-8")
+    else:
+        look = printing.terminal(sys.stdout, os.environ)
+    return text.render(
+        report,
+        width=look.width,
+        colour=look.colour,
+        unicode=look.unicode,
+        encoding=look.encoding,
+        verbose=args.verbose,
+        quiet=args.quiet,
+        shell="powershell" if _windows(report) else "bash",
+    )
+
+
+def _windows(report: Report) -> bool:
+    return (report.target.os or "").startswith("Windows")

@@ -1,0 +1,66 @@
+"""Read what ``--expect`` says: cpu, cuda, cuda>=12.6, rocm, gpus>=2, or a file of such words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+from torchdoctor.facts import Accelerator, Expectation
+from torchdoctor.model import DoctorError
+
+FORMS = "cpu, cuda, cuda>=12.6, rocm, xpu, mps, gpus>=2, or a file with one of them a line"
+_WORD = re.compile(r"(cpu|cuda|rocm|xpu|mps|gpus)(?:\s*>=\s*(\d+(?:\.\d+)?))?")
+
+
+def read(words: Iterable[str]) -> Expectation:
+    """Return the expectation that *words* add up to; a word may name a file.
+
+    Raises:
+        DoctorError: a word is none of the forms, or two contradict each other.
+
+    """
+    expected = Expectation()
+    for word, file in _all(words):
+        expected = _with(expected, word, file)
+    return expected
+
+
+def _all(words: Iterable[str]) -> Iterator[tuple[str, str | None]]:
+    for word in words:
+        path = Path(word)
+        if _WORD.fullmatch(word.strip()) or not path.is_file():
+            yield from ((part.strip(), None) for part in word.split(","))
+            continue
+        try:
+            lines = path.read_text("utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise DoctorError(
+                f"{word} cannot be read as an expectation: {error}; it holds {FORMS}.", file=word
+            ) from error
+        yield from ((line.strip(), word) for line in lines if line.strip() and line[0] != "#")
+
+
+def _with(expected: Expectation, word: str, file: str | None) -> Expectation:
+    match = _WORD.fullmatch(word)
+    kind, least = (match[1], match[2] or "") if match else ("", "")
+    if match is None or (least and kind not in ("cuda", "gpus")) or (kind == "gpus" and not least):
+        where = f" (in {file})" if file else ""
+        raise DoctorError(
+            f"--expect does not know {word!r}{where}; it takes {FORMS}.", file=file, kind="usage"
+        )
+    if kind == "gpus":
+        return replace(expected, gpus_at_least=int(float(least)))
+    if expected.accelerator not in (None, kind):
+        raise DoctorError(
+            f"--expect {expected.accelerator} and --expect {kind} exclude each other; keep one.",
+            file=file,
+            kind="usage",
+        )
+    return replace(
+        expected,
+        accelerator=cast("Accelerator", kind),
+        cuda_at_least=least or expected.cuda_at_least,
+    )
