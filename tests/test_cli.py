@@ -243,3 +243,9 @@ def test_a_console_of_another_code_page_shows_the_report(tmp_path: Path) -> None
         ran = Ran("check", "--no-import", cwd=tmp_path, PYTHONIOENCODING=encoding)
         assert ran.code in (0, 1), ran.err
         assert ran.out
+
+
+def test_modules_in_the_working_folder_are_not_taken_for_pythons_own(tmp_path: Path) -> None:
+    for name in ("random", "argparse", "json", "torch", "rich"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('taken from the working folder')")
+    assert Ran("list", cwd=tmp_path).code == 0

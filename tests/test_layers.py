@@ -23,15 +23,19 @@ PURE = {
 }
 JUDGES_MAY_USE = {
     "torchdoctor.choose",
+    "torchdoctor.conda_steps",
     "torchdoctor.effects",
     "torchdoctor.facts",
     "torchdoctor.gpu",
     "torchdoctor.installers",
     "torchdoctor.model",
+    "torchdoctor.nvidia",
     "torchdoctor.places",
+    "torchdoctor.requirements",
     "torchdoctor.shells",
     "torchdoctor.steps",
     "torchdoctor.tables",
+    "torchdoctor.trials",
 }
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from torchdoctor import plan
 from torchdoctor.facts import Facts
-from torchdoctor.model import Finding, Layer, Step
+from torchdoctor.model import Finding, Layer, Plan, Step
 from torchdoctor.registry import Check
 from torchdoctor.run import run
 
@@ -55,13 +55,13 @@ def fault(
     return Check(variable, "test", "", ("facts",), frozenset(), (), (variable,), look)
 
 
-def planned(checks: list[Check], **state: str) -> plan.Plan:
+def planned(checks: list[Check], **state: str) -> Plan:
     by_name = {check.name: check for check in checks}
     facts = Facts(variables=state)
     return plan.make(by_name, facts, run(by_name, facts))
 
 
-def steps_of(made: plan.Plan) -> list[str]:
+def steps_of(made: Plan) -> list[str]:
     return [s.step.name for s in made.steps]
 
 
@@ -182,6 +182,7 @@ def worlds(draw: st.DrawFn) -> tuple[list[Check], dict[str, str]]:
             f"s{i}",
             cost=draw(st.integers(1, 9)),
             layer=draw(st.sampled_from(Layer)),
+            after=(),
             **dict.fromkeys(draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=3)), "good"),
         )
         for i in range(draw(st.integers(1, 6)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import pytest
 
@@ -13,7 +14,7 @@ from torchdoctor.snapshot import Snapshot, dump
 WHO = {"user": "jdoe", "host": "gpu-box-7", "home": "/home/jdoe"}
 
 
-def redacted(data: dict[str, object] | None = None, text: str = "", **who: str) -> str:
+def redacted(data: Mapping[str, object] | None = None, text: str = "", **who: str) -> str:
     run = Run(
         ("/home/jdoe/v/bin/python",), "answered", data=data or {}, stderr=Stream(text, 1, "x")
     )
@@ -61,7 +62,7 @@ def test_secret_variables_lose_their_value_and_keep_their_name() -> None:
         "nvidia_cublas-13.1.1.3.dist-info",
         "driver 580.65.06, CUDA 13.0",
         "127.0.0.1",
-        "0.0.0.0",
+        "0.0.0.0",  # noqa: S104 - nothing is bound
         "::1",
         "at 12:34:56",
         "the root cause",

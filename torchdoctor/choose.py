@@ -85,7 +85,20 @@ def wanted(facts: Facts) -> Accelerator:
             return "cuda"
         if "amd" in vendors and _key(facts) == "linux_x86_64":
             return "rocm"
+    elif isinstance(facts.torch, Build) and (kind := _kind(facts.torch.tag)):
+        return kind
+    elif isinstance(facts.driver, Unknown):  # nothing tells: what the default index would bring
+        key = _key(facts) or "linux_x86_64"
+        default = builds.default_build(releases.newest("torch"), key)
+        return builds.kind_of(default) if default else "cpu"
     return "cpu"
+
+
+def _kind(tag: str | None) -> Accelerator | None:
+    try:
+        return builds.kind_of(tag) if tag else None
+    except ValueError:  # a build of somebody's own
+        return None
 
 
 def at(facts: Facts, release: str, tag: str) -> Choice:

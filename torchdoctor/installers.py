@@ -93,6 +93,8 @@ def uninstall(
     match _installer(interpreter):
         case "uv":
             return shells.in_all([_uv(interpreter, "uninstall", *gone)])
+        case "pixi":
+            return shells.in_all([("pixi", "remove", *(CONDA_NAMES.get(n, n) for n in gone))])
         case "conda" | "mamba" as tool:
             known = (CONDA_NAMES.get(name, name) for name in gone)
             line = (tool, "remove", "-y", "--force", *_prefix(interpreter), *known)

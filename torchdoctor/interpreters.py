@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torchdoctor.model import DoctorError
 
-INSIDE = ("bin/python3", "bin/python", "Scripts/python.exe", "python.exe")
+INSIDE = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
 
 
 def given(path: str) -> str:

@@ -19,16 +19,8 @@ from torchdoctor.installers import Package
 from torchdoctor.model import Commands, Effect, Layer, Step
 from torchdoctor.tables import builds
 
-VARIABLE, SMALL, COMPANION, REINSTALL, BUILD, ENVIRONMENT, ADMIN, REBOOT = (
-    1,
-    2,
-    4,
-    8,
-    12,
-    20,
-    30,
-    30,
-)
+VARIABLE, SMALL, COMPANION, REINSTALL, BUILD, ENVIRONMENT = 1, 2, 4, 8, 12, 20
+ADMIN = REBOOT = 30
 
 NVIDIA_WHEELS = ("nvidia-", "cuda-toolkit", "cuda-bindings")
 CONDA = ("conda", "mamba", "pixi")
@@ -157,7 +149,7 @@ def uninstall(facts: Facts, name: str, *, why: str, copies: int = 1) -> Step:
     )
 
 
-def remove_paths(facts: Facts, paths: Iterable[str], *, name: str, title: str, why: str) -> Step:
+def remove_paths(paths: Iterable[str], *, name: str, title: str, why: str) -> Step:
     """Return the step that deletes files or folders; its effect is left to the caller."""
     kept = tuple(paths)
     return Step(
@@ -295,7 +287,7 @@ def driver_commands(facts: Facts, branch: str) -> Commands:
     return Commands(bash=tuple(lines))
 
 
-def reboot(facts: Facts, *, why: str) -> Step:
+def reboot(*, why: str) -> Step:
     """Return the step that reboots, after which kernel module and driver library are one."""
 
     def effect(after: Facts) -> Facts:

@@ -54,7 +54,13 @@ def look(args: argparse.Namespace, environ: Mapping[str, str]) -> Snapshot:
     """
     from torchdoctor import collect, interpreters  # noqa: PLC0415 - --help does not need them
 
-    python = interpreters.given(args.python) if args.python else interpreters.active(environ)
+    if args.python:
+        python = interpreters.given(args.python)
+        # Another environment's activation says nothing about the one that was asked for.
+        activated = ("VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV")
+        environ = {name: value for name, value in environ.items() if name not in activated}
+    else:
+        python = interpreters.active(environ)
     request = collect.Request(
         python=python,
         working_folder=str(Path.cwd()),

@@ -1,0 +1,166 @@
+"""The container, or WSL, has been given the GPUs that torch is to use.
+
+How it shows: "Found no NVIDIA driver on your system" and no ``nvidia-smi`` inside a container,
+while both work on the host; under WSL 1 there is no /dev/dxg at all.
+
+Why: a container has no GPU unless it is started with them: ``--gpus all`` (docker, with the NVIDIA
+container toolkit on the host), ``nvidia.com/gpu`` limits (Kubernetes), ``--nv`` (Singularity). The
+driver is the host's and is mounted when the container starts; driver packages inside the image hide
+it and then differ from the host's kernel module. WSL 1 has no GPU, WSL 2 has the one of Windows.
+
+A CUDA build in a container that was not meant to have a GPU is healthy. The fix is in how the
+container is started, never a driver inside it. Sources: NVIDIA Container Toolkit documentation,
+Kubernetes "Schedule GPUs", Apptainer "GPU support", Microsoft's page on CUDA in WSL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from torchdoctor import effects, gpu, steps
+from torchdoctor.facts import (
+    Build,
+    Container,
+    DeviceNode,
+    Driver,
+    Expectation,
+    Facts,
+    Gpu,
+    Platform,
+    Symptom,
+    Unknown,
+)
+from torchdoctor.model import CannotTell, Commands, Evidence, Finding, Layer, Severity, Step
+
+FAMILY = "gpu"
+FINDS = ("container-no-gpu", "driver-installed-in-container", "wsl1-no-gpu")
+
+STARTS = {
+    "docker": ("Start the container with --gpus all", "docker run --gpus all IMAGE"),
+    "podman": (
+        "Start the container with --device nvidia.com/gpu=all",
+        "podman run --device nvidia.com/gpu=all IMAGE",
+    ),
+    "kubernetes": ("Give the pod resources.limits nvidia.com/gpu: 1", None),
+    "singularity": ("Start the container with --nv", "singularity exec --nv IMAGE python"),
+    "lxc": ("Give the container a gpu device: lxc config device add NAME gpu gpu", None),
+}
+ANY = ("Start the container with its GPUs (docker: --gpus all, Singularity: --nv)", None)
+NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia0")
+
+
+def check(
+    platform: Platform,
+    container: Container | Unknown | None,
+    torch: Build | Unknown | None,
+    driver: Driver | Unknown | None,
+    gpus: tuple[Gpu, ...] | Unknown,
+    device_nodes: tuple[DeviceNode, ...] | Unknown,
+    variables: Mapping[str, str] | Unknown,
+    symptoms: tuple[Symptom, ...] | Unknown,
+    expectation: Expectation,
+    facts: Facts,
+) -> Iterator[Finding]:
+    """Look for a container or a WSL without a trace of the GPU that is wanted of it."""
+    cuda = isinstance(torch, Build) and torch.cuda
+    if expectation.accelerator == "cpu" or not (cuda or gpu.expects_cuda(expectation)):
+        return
+    asked = gpu.asked_for(symptoms)
+    wanted = bool(asked) or gpu.expects_cuda(expectation)
+    seen = [Evidence("symptoms", asked.text, asked.source)] if asked else []
+    if platform.wsl == 1:
+        yield _wsl1(platform, seen, wanted=wanted)
+    if not isinstance(container, Container):
+        return
+    if isinstance(driver, Unknown):
+        raise CannotTell(f"driver: {driver.reason}")
+    if isinstance(driver, Driver) and driver.kernel_module and driver.library:
+        if driver.kernel_module != driver.library and not gpu.answers(driver):
+            yield _hidden(driver, container)
+        return
+    nodes = () if isinstance(device_nodes, Unknown) else device_nodes
+    if any(n.path.startswith(("/dev/nvidia", "/dev/dxg")) for n in nodes) or platform.wsl == 1:
+        return
+    if not (driver is None or gpu.not_loaded(driver)):
+        return
+    on_host = gpu.of_nvidia(gpus)
+    severity: Severity = "error" if wanted else ("warning" if on_host else "note")
+    seen.append(Evidence("container.kind", container.kind, "the system"))
+    seen.append(Evidence("device_nodes", "no /dev/nvidia*", "/dev"))
+    setting = None if isinstance(variables, Unknown) else variables.get("NVIDIA_VISIBLE_DEVICES")
+    if setting is not None:
+        name = "variables.NVIDIA_VISIBLE_DEVICES"
+        seen.append(Evidence(name, setting, "the environment"))
+    host = f" although the host has {on_host[0].name}" if on_host else ""
+    yield Finding(
+        "container-no-gpu",
+        severity,
+        f"This {container.kind} container was started without GPUs{host}: torch runs on the CPU.",
+        tuple(seen),
+        () if severity == "note" else (_start(container.kind, facts),),
+    )
+
+
+def _start(kind: str, facts: Facts) -> Step:
+    title, command = STARTS.get(kind, ANY)
+    have = () if isinstance(facts.device_nodes, Unknown) else facts.device_nodes
+    return steps.restart_container(
+        title,
+        why="The driver and the device files of the host are passed on when a container starts.",
+        effect=effects.change(
+            driver=Driver(None, source="the host"),
+            device_nodes=(*have, *(DeviceNode(path, allowed=True) for path in NODES)),
+            gpus=facts.gpus if gpu.of_nvidia(facts.gpus) else effects.TO_TRY,
+        ),
+        bash=(command,) if command else (),
+        name="start-container-with-gpus",
+    )
+
+
+def _hidden(driver: Driver, container: Container) -> Finding:
+    return Finding(
+        "driver-installed-in-container",
+        "error",
+        f"The NVIDIA library in this {container.kind} container is {driver.library} and the host's"
+        f" kernel module is {driver.kernel_module}: driver packages in the image hide the host's.",
+        (
+            Evidence("driver.library", driver.library or "", "libnvidia-ml in the container"),
+            Evidence(
+                "driver.kernel_module", driver.kernel_module or "", "/proc/driver/nvidia/version"
+            ),
+        ),
+        (
+            replace(
+                steps.restart_container(
+                    "Take the driver packages out of the image, then start the container again",
+                    why="The container toolkit mounts the host's own driver files instead.",
+                    effect=effects.driver_becomes(driver.kernel_module, driver.cuda),
+                    bash=("apt-get purge -y 'libnvidia-*' 'nvidia-driver-*' 'nvidia-utils-*'",),
+                    name="purge-driver-in-container",
+                ),
+                deletes=True,
+            ),
+        ),
+        confidence="likely",
+    )
+
+
+def _wsl1(platform: Platform, seen: list[Evidence], *, wanted: bool) -> Finding:
+    name = platform.distribution or "Ubuntu"
+    step = steps.by_hand(
+        "convert-to-wsl2",
+        "Convert this distribution to WSL 2, from Windows",
+        why="Only WSL 2 passes the GPU of Windows on; no driver is installed inside it.",
+        layer=Layer.RUNTIME,
+        cost=steps.BUILD,
+        effect=effects.change(platform=replace(platform, wsl=2), driver=effects.TO_TRY),
+    )
+    convert = (f"wsl --set-version {name.capitalize()} 2",)
+    return Finding(
+        "wsl1-no-gpu",
+        "error" if wanted else "note",
+        "This distribution runs under WSL 1, which has no GPU, so torch runs on the CPU.",
+        (*seen, Evidence("platform.wsl", "1", f"kernel {platform.kernel or ''}".strip())),
+        (replace(step, commands=Commands(powershell=convert, cmd=convert)),) if wanted else (),
+    )

@@ -1,0 +1,98 @@
+"""The processor knows the instructions that torch was compiled with.
+
+How it shows: "Illegal instruction (core dumped)" (SIGILL, exit code 132 or -4; 0xC000001D on
+Windows) when torch is imported or computes for the first time, and no Python error at all.
+
+Why: torch picks its fast code by looking at the processor, but some builds use a newer instruction
+before they look: x86 processors without AVX or AVX2 (old Celerons, virtual machines with a plain
+"kvm64" processor), and ARMv8.0 (Raspberry Pi 4, Cortex-A53/A57/A72), which lacks the LSE atomics
+that the aarch64 wheels of 2.4.0 and 2.10.0 use. A missing AVX2 alone, without a crash, is harmless.
+
+The fix is a release without the mistake, or the host's own processor model in a virtual machine.
+Sources: https://github.com/pytorch/pytorch/issues/132032,
+https://github.com/pytorch/pytorch/issues/174344, https://github.com/pytorch/pytorch/issues/37577
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from torchdoctor import choose, effects, steps
+from torchdoctor.facts import Build, Cpu, Facts, ImportTrial, Platform, Unknown
+from torchdoctor.model import CannotTell, Evidence, Finding, Layer, Step
+
+FAMILY = "system"
+FINDS = ("cpu-instruction-missing",)
+
+WITHOUT_LSE = {"2.4.0": "2.4.1", "2.10.0": "2.11.0"}
+"""aarch64 releases that need LSE, and the one after each that does not."""
+
+NEEDED = {"x86": ("avx", "avx2"), "arm": ("atomics",)}
+NAMES = {"avx": "AVX", "avx2": "AVX2", "atomics": "the LSE atomics of ARMv8.1"}
+CODES = (132, -4, 0xC000001D, 0xC000001D - 2**32)
+
+
+def check(
+    platform: Platform,
+    cpu: Cpu,
+    trial: ImportTrial,
+    torch: Build | Unknown | None,
+    facts: Facts,
+) -> Iterator[Finding]:
+    """Look for missing instruction sets after an illegal instruction."""
+    code = (trial.signal or "").upper()
+    if trial.outcome != "died" or not (
+        code in ("SIGILL", "0XC000001D") or trial.exit_code in CODES
+    ):
+        return
+    machine = platform.machine.lower()
+    if not cpu.flags:
+        raise CannotTell("the instruction sets of the processor are not known")
+    if machine in ("x86_64", "amd64", "i686"):
+        needed = NEEDED["x86"]
+    elif machine in ("aarch64", "arm64"):
+        needed = NEEDED["arm"]
+    else:
+        raise CannotTell(f"what torch needs of a {platform.machine} processor is not known")
+    lacking = [flag for flag in needed if flag not in cpu.flags]
+    if not lacking:
+        return
+    version = torch.version if isinstance(torch, Build) else trial.version or "(version unknown)"
+    words = " and ".join(NAMES[flag] for flag in lacking)
+    yield Finding(
+        "cpu-instruction-missing",
+        "error",
+        f"torch {version} died of an illegal instruction in stage {trial.stage};"
+        f" {cpu.model or 'the processor'} lacks {words}.",
+        (
+            Evidence("trial.signal", trial.signal or str(trial.exit_code), "import torch"),
+            Evidence("cpu.flags", f"without {', '.join(lacking)}", "the system"),
+        ),
+        tuple(_cures(lacking, cpu, torch, facts)),
+        confidence="certain" if _release(torch) in WITHOUT_LSE else "likely",
+        because_of=("interpreter-emulated",),
+    )
+
+
+def _release(torch: Build | Unknown | None) -> str:
+    return torch.public if isinstance(torch, Build) else ""
+
+
+def _cures(
+    lacking: list[str], cpu: Cpu, torch: Build | Unknown | None, facts: Facts
+) -> Iterator[Step]:
+    mended = WITHOUT_LSE.get(_release(torch)) if "atomics" in lacking else None
+    if mended and (choice := choose.choose(facts, release=mended)):
+        why = f"torch {mended} was built without the instructions that {_release(torch)} took."
+        yield steps.change_build(facts, choice, why=why)
+    if "hypervisor" in cpu.flags:
+        yield steps.by_hand(
+            "pass-the-host-processor-through",
+            "Give this virtual machine the host's processor model (QEMU: -cpu host; Proxmox and"
+            " libvirt: type host), then start it again",
+            why="The virtual machine hides instructions that the real processor may have.",
+            layer=Layer.HARDWARE,
+            cost=steps.REBOOT,
+            effect=effects.change(cpu=replace(cpu, flags=cpu.flags | frozenset(lacking))),
+        )

@@ -1,0 +1,152 @@
+"""The installed build of torch is one for the GPU that is here.
+
+How it shows: ``torch.cuda.is_available()`` is False although ``nvidia-smi`` works; "Torch not
+compiled with CUDA enabled"; ``torch.version.cuda`` is None; the version ends in +cpu.
+
+Why: plain ``pip install torch`` brings the CPU build on Windows and, up to 2.10, on ARM Linux;
+conda falls back to a CPU build when it cannot solve for CUDA; another package's requirement may
+have replaced the GPU build. A CUDA build beside AMD or Intel graphics runs on the CPU only.
+
+Not to be confused with a driver fault: the driver answers here, only the build has no use for it.
+A CPU build on a machine without a GPU, and any build under ``--expect cpu``, is right as it is.
+
+The fix is the same release in another build, with its label spelled out: a plain reinstall or
+``-U`` changes nothing. Sources: PyTorch's build matrices, its .ci/docker/manywheel/build.sh for the
+AMD targets; https://github.com/pytorch/pytorch/issues/168065
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from torchdoctor import choose, effects, gpu, steps
+from torchdoctor.facts import (
+    Build,
+    DeviceNode,
+    Driver,
+    Expectation,
+    Facts,
+    Gpu,
+    Platform,
+    Runtime,
+    Unknown,
+)
+from torchdoctor.model import CannotTell, Evidence, Finding, Layer, Severity, Step
+from torchdoctor.tables import gpus as table
+
+FAMILY = "build"
+FINDS = ("cpu-only-build", "wrong-accelerator-build")
+
+CARDS = frozenset(f"gfx{n}" for n in (908, "90a", 942, 950, 1030, 1100, 1101, 1102, 1200, 1201))
+"""AMD targets of the rocm wheels that are cards; graphics inside a processor only earn a note."""
+
+MAKERS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
+RUNS_ON = {"cuda": "nvidia", "rocm": "amd", "xpu": "intel"}
+
+
+def check(
+    platform: Platform,
+    torch: Build | None,
+    gpus: tuple[Gpu, ...],
+    driver: Driver | Unknown | None,
+    device_nodes: tuple[DeviceNode, ...] | Unknown,
+    runtime: Runtime | Unknown,
+    expectation: Expectation,
+    facts: Facts,
+) -> Iterator[Finding]:
+    """Compare what the build is for with the GPUs of the machine."""
+    if torch is None or expectation.accelerator == "cpu" or platform.system == "darwin":
+        return
+    if gpu.available(runtime) or not gpus:
+        return
+    kind = gpu.kind(torch)
+    if kind is None:
+        raise CannotTell(f"what kind of build torch {torch.version} is cannot be told")
+    for better, cards in _candidates(gpus, driver, device_nodes):
+        if kind == better:
+            return
+        yield from _finding(torch, kind, better, cards, facts)
+        return
+    if kind == "cpu" and gpu.of_nvidia(gpus) and gpu.silent(driver):
+        raise CannotTell("the driver does not answer, so whether its GPUs are usable is not known")
+    if kind in ("cuda", "rocm") and RUNS_ON[kind] not in {g.vendor for g in gpus}:
+        yield _other_maker(torch, kind, gpus, expectation)
+
+
+def _candidates(
+    gpus: tuple[Gpu, ...],
+    driver: Driver | Unknown | None,
+    nodes: tuple[DeviceNode, ...] | Unknown,
+) -> Iterator[tuple[choose.Accelerator, list[Gpu]]]:
+    """Give what torch could use here: usable GPUs only, the likeliest first."""
+    if (cards := list(gpu.of_nvidia(gpus))) and gpu.answers(driver):
+        yield "cuda", cards
+    compute = not isinstance(nodes, Unknown) and any(n.path == "/dev/kfd" for n in nodes)
+    if compute and (cards := [g for g in gpus if g.vendor == "amd"]):
+        yield "rocm", cards
+
+
+def _finding(
+    torch: Build, kind: str, better: choose.Accelerator, cards: list[Gpu], facts: Facts
+) -> Iterator[Finding]:
+    choice = choose.choose(gpu.filled(facts), accelerator=better)
+    expectation = facts.expectation
+    expected = better == "cuda" and gpu.expects_cuda(expectation)
+    severity: Severity = "warning"
+    if expected or expectation.accelerator == better:
+        severity = "error"
+    elif better == "rocm" and not any((g.gfx or table.gfx_of(g.name)) in CARDS for g in cards):
+        severity = "note"
+    elif choice is None and not _jetson(facts):
+        severity = "note"  # a GPU or a driver that no build known serves is not usable
+    names = ", ".join(dict.fromkeys(g.name for g in cards))
+    what = "a CPU build" if kind == "cpu" else f"a build for {MAKERS.get(RUNS_ON[kind])} GPUs"
+    yield Finding(
+        "cpu-only-build" if kind == "cpu" else "wrong-accelerator-build",
+        severity,
+        f"torch {torch.version} is {what}, so it cannot use the {names} of this machine.",
+        (
+            Evidence("torch.tag", torch.tag or kind, "torch/version.py"),
+            Evidence("gpus", names, "the driver" if better == "cuda" else "the PCI bus, /dev/kfd"),
+        ),
+        () if severity == "note" else tuple(_cures(torch, choice, names, facts)),
+        confidence="certain" if better == "cuda" else "possible",
+    )
+
+
+def _jetson(facts: Facts) -> bool:
+    return isinstance(facts.platform, Platform) and facts.platform.jetson
+
+
+def _cures(torch: Build, choice: choose.Choice | None, names: str, facts: Facts) -> Iterator[Step]:
+    if _jetson(facts):
+        yield steps.by_hand(
+            "install-jetson-wheel",
+            "Install NVIDIA's own torch wheel for this JetPack (index: pypi.jetson-ai-lab.io)",
+            why="The general wheels have no code for the GPU of this Jetson.",
+            layer=Layer.PACKAGES,
+            cost=steps.BUILD,
+            effect=effects.change(torch=replace(torch, cuda="12.6", tag="cu126")),
+        )
+    elif choice:
+        why = f"This build has code for {names}."
+        yield steps.change_build(facts, choice, why=why)
+
+
+def _other_maker(
+    torch: Build, kind: str, gpus: tuple[Gpu, ...], expectation: Expectation
+) -> Finding:
+    names = ", ".join(dict.fromkeys(g.name for g in gpus))
+    here = " and ".join(sorted({MAKERS.get(g.vendor, g.vendor) for g in gpus}))
+    wants_other = expectation.accelerator in ("rocm", "xpu", "cuda")
+    return Finding(
+        "wrong-accelerator-build",
+        "error" if wants_other and expectation.accelerator != kind else "note",
+        f"torch {torch.version} is a build for {MAKERS[RUNS_ON[kind]]} GPUs; here is only"
+        f" {here} graphics ({names}), so it runs on the CPU.",
+        (
+            Evidence("torch.tag", torch.tag or kind, "torch/version.py"),
+            Evidence("gpus", names, "the PCI bus"),
+        ),
+    )

@@ -1,0 +1,121 @@
+"""This user may open the device files of the GPUs.
+
+How it shows: no GPU is found although it is listed elsewhere; ``rocminfo`` says "Unable to open
+/dev/kfd read-write: Permission denied"; NVML answers "Insufficient Permissions" (4).
+
+Why: /dev/kfd and /dev/dri/renderD* belong to the groups render and video, of which a new user is no
+member; NVIDIA's files are open to all unless the administrator narrowed them. In a container the
+groups of the host do not count, and the device rules of its start do. A cluster's scheduler closes
+the GPUs that other jobs own: as long as one is open, that is as it should be.
+
+The fix is membership in the file's group and a new login. Sources: ROCm's installation guide,
+prerequisites; NVIDIA driver README, nvidia-modprobe.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from torchdoctor import effects, gpu, steps
+from torchdoctor.facts import (
+    Build,
+    Container,
+    DeviceNode,
+    Driver,
+    Expectation,
+    Facts,
+    Runtime,
+    Unknown,
+)
+from torchdoctor.model import Evidence, Finding, Layer, Severity, Step
+
+FAMILY = "gpu"
+FINDS = ("gpu-device-permission",)
+
+NEEDS = {
+    "cuda": (r"/dev/nvidia\d+", r"/dev/nvidiactl", r"/dev/nvidia-uvm", r"/dev/dxg"),
+    "rocm": (r"/dev/kfd", r"/dev/dri/renderD\d+"),
+    "xpu": (r"/dev/dri/renderD\d+",),
+}
+
+
+def check(
+    device_nodes: tuple[DeviceNode, ...],
+    torch: Build | None,
+    runtime: Runtime | Unknown,
+    driver: Driver | Unknown | None,
+    container: Container | Unknown | None,
+    expectation: Expectation,
+    facts: Facts,
+) -> Iterator[Finding]:
+    """Look for a kind of device file that the build needs and of which none may be opened."""
+    kind = gpu.kind(torch) if torch else None
+    if gpu.available(runtime) or kind not in NEEDS:
+        return
+    shut: list[DeviceNode] = []
+    for pattern in NEEDS[kind]:
+        alike = [node for node in device_nodes if re.fullmatch(pattern, node.path)]
+        if alike and not any(node.allowed for node in alike):
+            shut += alike
+    if not shut:
+        return
+    severity: Severity = "note" if expectation.accelerator == "cpu" else "error"
+    paths = ", ".join(node.path for node in shut)
+    seen = [
+        Evidence(f"device_nodes.{n.path}", f"{n.mode} {n.owner}".strip() or "closed", "/dev")
+        for n in shut
+    ]
+    if isinstance(driver, Driver) and driver.error:
+        seen.append(Evidence("driver.error", driver.error, driver.source or "NVML"))
+    yield Finding(
+        "gpu-device-permission",
+        severity,
+        f"This user may not open {paths}, which a {kind} build of torch needs.",
+        tuple(seen),
+        () if severity == "note" else (_open(shut, container, facts),),
+    )
+
+
+def _open(shut: list[DeviceNode], container: Container | Unknown | None, facts: Facts) -> Step:
+    have = () if isinstance(facts.device_nodes, Unknown) else facts.device_nodes
+    opened = tuple(replace(node, allowed=True) if node in shut else node for node in have)
+    effect = effects.change(device_nodes=opened)
+    groups = sorted({_group(node) for node in shut} - {"root", ""})
+    if isinstance(container, Container):
+        devices = " ".join(f"--device {node.path}" for node in shut)
+        return steps.restart_container(
+            f"Start the container with {devices}"
+            + "".join(f" --group-add {name}" for name in groups),
+            why="A container opens only the devices, and has only the groups, of its start.",
+            effect=effect,
+        )
+    if groups:
+        return steps.by_hand(
+            "join-gpu-groups",
+            f"Join the group {' and '.join(groups)}, then log out and in again",
+            why="The device files are open to members of it.",
+            layer=Layer.DRIVER,
+            cost=steps.SMALL,
+            effect=effect,
+            bash=(f'sudo usermod -aG {",".join(groups)} "$USER"',),
+            admin=True,
+        )
+    return steps.by_hand(
+        "open-gpu-devices",
+        "Open the device files of the GPUs to all users, as the driver does by default",
+        why="They belong to root alone, and no group can be joined.",
+        layer=Layer.DRIVER,
+        cost=steps.SMALL,
+        effect=effect,
+        bash=(f"sudo chmod a+rw {' '.join(node.path for node in shut)}",),
+        admin=True,
+    )
+
+
+def _group(node: DeviceNode) -> str:
+    """Return the group that may open *node*; the usual one where its owner is not known."""
+    if ":" in node.owner:
+        return node.owner.partition(":")[2]
+    return "render" if node.path.startswith(("/dev/kfd", "/dev/dri")) else ""

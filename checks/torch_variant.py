@@ -1,0 +1,149 @@
+"""Whether torch, torchvision and torchaudio are of one variant: cpu, one CUDA, ROCm or XPU.
+
+METADATA does not tell the variants apart, so ``pip install torchvision`` beside ``torch+cpu`` or
+``torch+cu126`` brings the build of the default index, which is for another CUDA. It shows as
+``operator torchvision::nms does not exist`` although the versions fit, as
+``PyTorch and torchvision were compiled with different CUDA major versions``, as the same of
+TorchAudio, or as a ``libcudart.so`` that cannot be opened. A CPU torchvision beside a CUDA torch
+imports and fails at the first operator on the GPU.
+
+The label after ``+`` in ``version.py`` tells the variant; the wheels of the default index have none
+in their metadata. Two builds of one CUDA major whose imports work are in order.
+
+The fix is the companion with torch's own label, from the index of that build. A version without
+label changes nothing, because it counts as installed.
+
+Sources: torchvision/extension.py, torchaudio/_extension/utils.py, https://github.com/mli/autocut/issues/106
+"""
+
+from collections.abc import Iterator, Mapping
+
+from torchdoctor import steps, trials
+from torchdoctor.facts import Build, Facts, ImportTrial, Platform, Symptom, Unknown
+from torchdoctor.model import CannotTell, Evidence, Finding, Severity
+from torchdoctor.tables import builds, releases
+
+FAMILY = "versions"
+FINDS = ("trio-variant-mixed",)
+AFTER = ("torch-present",)
+
+COMPANIONS: tuple[releases.Companion, ...] = ("torchvision", "torchaudio")
+TELLING = {
+    "torchvision": ("torchvision-cuda-mismatch", "nms-operator-missing"),
+    "torchaudio": ("torchaudio-cuda-mismatch",),
+}
+
+
+def check(
+    torch: Build | None,
+    torchvision: Build | Unknown | None,
+    torchaudio: Build | Unknown | None,
+    platform: Platform | Unknown,
+    companion_trials: Mapping[str, ImportTrial] | Unknown,
+    symptoms: tuple[Symptom, ...] | Unknown,
+    facts: Facts,
+) -> Iterator[Finding]:
+    """Compare the variant of each companion with torch's."""
+    if torch is None:
+        return
+    mine = _variant("torch", torch, platform)
+    messages = () if isinstance(symptoms, Unknown) else symptoms
+    odd: dict[str, tuple[Build, str, Severity]] = {}
+    told: list[Symptom] = []
+    untold: list[str] = []
+    for name, build in zip(COMPANIONS, (torchvision, torchaudio), strict=True):
+        if (
+            not isinstance(build, Build)
+            or releases.fits(name, build.version, torch.version) is False
+        ):
+            continue  # not there, or of another release: trio-misaligned
+        tried = trials.of_companion(companion_trials, name)
+        said = [s for s in messages if s.name in TELLING[name] and not trials.works(tried)]
+        its = _variant(name, build, platform)
+        its = its or next((_tag(s.values[name]) for s in said if s.values.get(name)), None)
+        if its and mine and its != mine and (severity := _severity(name, mine, its, tried)):
+            odd[name] = (build, its, severity)
+            told += said
+        if bool(its) != bool(mine) and not trials.works(tried):
+            untold.append(name)
+    if untold and not odd:
+        raise CannotTell(f"nothing tells the variant of torch or {untold[0]}")
+    if odd:
+        tries = [trials.of_companion(companion_trials, name) for name in odd]
+        yield _finding(torch, mine or "", odd, told, tries, facts)
+
+
+def _variant(project: releases.Project, build: Build, platform: Platform | Unknown) -> str | None:
+    """Return cpu, cu130, rocm7.2 ...; of a wheel without label, what the default index has."""
+    if build.tag or build.cuda:
+        return build.tag or _tag(build.cuda or "")
+    distribution = build.distribution
+    if distribution is None or distribution.installer in ("", *steps.CONDA):
+        return None
+    if isinstance(platform, Unknown) or distribution.direct_url or distribution.editable:
+        return None
+    key = releases.platform_key(platform.system, platform.machine) or ""
+    if project == "torch":
+        return builds.default_build(build.version, key)
+    if project == "triton":
+        return None
+    paired = releases.torch_for(project, build.version)
+    return builds.default_build(paired[0], key) if paired else None
+
+
+def _tag(cuda: str) -> str:
+    return "cu" + "".join(cuda.split(".")[:2])
+
+
+def _severity(name: str, mine: str, its: str, tried: ImportTrial | None) -> Severity | None:
+    """Return how bad it is; None where both are of one CUDA major and that is known to do."""
+    one_major = mine[:4] == its[:4] and mine.startswith("cu")
+    if trials.failed(tried):
+        return "error"
+    if trials.works(tried):
+        return None if one_major else "warning"
+    if one_major:
+        return "error" if name == "torchaudio" else None
+    return "warning" if its == "cpu" else "error"
+
+
+def _finding(
+    torch: Build,
+    mine: str,
+    odd: Mapping[str, tuple[Build, str, Severity]],
+    told: list[Symptom],
+    tries: list[ImportTrial | None],
+    facts: Facts,
+) -> Finding:
+    said = " and ".join(
+        f"{name} {build.public} is built for {its}" for name, (build, its, _) in odd.items()
+    )
+    label = (torch.distribution or torch).version.partition("+")[2] or None
+    versions = {
+        name: f"{build.public}+{label}" if label else build.public
+        for name, (build, _, _) in odd.items()
+    }
+    return Finding(
+        "trio-variant-mixed",
+        "error" if any(s == "error" for _, _, s in odd.values()) else "warning",
+        f"torch {torch.version} is built for {mine}, but {said}: the releases fit, the compiled "
+        "operators do not.",
+        (
+            Evidence("torch.version", torch.version, "torch/version.py"),
+            *(
+                Evidence(f"{name}.version", f"{build.version} ({its})", f"{name}/version.py")
+                for name, (build, its, _) in odd.items()
+            ),
+            *(item for tried in tries for item in trials.evidence(tried)),
+            *(Evidence("symptoms", s.text.strip()[:300], s.source) for s in told),
+        ),
+        (
+            steps.align(
+                facts,
+                versions,
+                steps.index_for(facts, label),
+                why=f"They are then built for {mine}, as torch is.",
+            ),
+        ),
+        because_of=("user-site-shadow", "cpu-only-build", "duplicate-install", "conda-pip-mix"),
+    )

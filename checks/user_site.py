@@ -1,0 +1,121 @@
+r"""Whether a package in the user site hides the environment's own.
+
+``pip install --user`` (and pip by itself, when it may not write to the system) puts packages into
+``~/.local/lib/pythonX.Y`` or ``%APPDATA%\Python``. Every Python of that version sees them, and a
+conda environment looks there *before* its own site-packages. So an old torch from the user site is
+imported together with the environment's torchvision, and ``torchvision::nms does not exist`` or
+``torch.library has no attribute register_fake`` is blamed on the wrong package.
+
+``python -c "import torch; print(torch.__file__)"`` shows it. A system Python whose only torch is
+in the user site is in order, and so is a copy that the environment does not have itself.
+
+The fix is ``PYTHONNOUSERSITE=1`` for this environment (for good: ``conda env config vars set``),
+or to uninstall the copy in the user site. Do it before any version is changed: what looks like a
+second fault is mostly gone then.
+
+Sources: https://peps.python.org/pep-0370/, https://docs.python.org/3/using/cmdline.html
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from torchdoctor import effects, installers, places, steps, trials
+from torchdoctor.facts import (
+    Distribution,
+    Facts,
+    ImportTrial,
+    Interpreter,
+    Module,
+    Unknown,
+)
+from torchdoctor.model import Effect, Evidence, Finding, Step
+
+FAMILY = "environment"
+FINDS = ("user-site-shadow",)
+
+NAMES = ("torch", "torchvision", "torchaudio", "numpy", "triton")
+ENVIRONMENTS = frozenset(("venv", "virtualenv", "uv", "conda", "pipx", "uv-tool"))
+
+
+def check(
+    interpreter: Interpreter,
+    modules: Mapping[str, Module | None],
+    distributions: tuple[Distribution, ...],
+    trial: ImportTrial | Unknown,
+    companion_trials: Mapping[str, ImportTrial] | Unknown,
+    facts: Facts,
+) -> Iterator[Finding]:
+    """Compare where each module would come from with what the environment has itself."""
+    if interpreter.user_site is None or interpreter.kind not in ENVIRONMENTS:
+        return
+    hidden = [
+        (module, theirs, own)
+        for name in NAMES
+        if (module := modules.get(name))
+        and places.same(module.folder, interpreter.user_site)
+        and (own := _copy(distributions, name, user=False))
+        and (theirs := _copy(distributions, name, user=True))
+    ]
+    if not hidden:
+        return
+    tried = [trial, *({} if isinstance(companion_trials, Unknown) else companion_trials).values()]
+    broken = next((one for one in tried if trials.failed(one)), None)
+    said = " and ".join(f"{t.name} {t.version} hides {o.version}" for _, t, o in hidden)
+    yield Finding(
+        "user-site-shadow",
+        "error" if broken else "warning",
+        f"In the user site {interpreter.user_site}, which comes before the environment's own "
+        f"packages, {said}.",
+        (
+            *(
+                Evidence(f"modules.{m.name}", m.origin or m.folder, "sys.path")
+                for m, _, _ in hidden
+            ),
+            *(Evidence("distributions", f"{o.name} {o.version}", o.folder) for _, _, o in hidden),
+            *trials.evidence(broken),
+        ),
+        tuple(_steps(facts, tuple(own.name for _, _, own in hidden))),
+    )
+
+
+def _copy(distributions: tuple[Distribution, ...], name: str, *, user: bool) -> Distribution | None:
+    return next((d for d in distributions if d.name == name and d.user_site == user), None)
+
+
+def _steps(facts: Facts, names: tuple[str, ...]) -> Iterator[Step]:
+    switch = steps.set_variable(
+        "PYTHONNOUSERSITE", "1", why="The environment then imports its own packages only."
+    )
+    yield replace(switch, effect=effects.then(switch.effect, _without(names, everything=True)))
+    gone = steps.uninstall(
+        steps.by_pip(facts), names[0], why="pip takes the copy that is imported first."
+    )
+    yield replace(
+        gone,
+        name=steps.slug("uninstall-user", *names),
+        title=f"Uninstall {' and '.join(names)} from the user site",
+        commands=installers.uninstall(steps.by_pip(facts).interpreter, names),
+        effect=_without(names, everything=False),
+    )
+
+
+def _without(names: tuple[str, ...], *, everything: bool) -> Effect:
+    """Return the effect of the user site being off, or without its copies of *names* only."""
+
+    def effect(facts: Facts) -> Facts:
+        changes: dict[str, object] = {}
+        known = () if isinstance(facts.distributions, Unknown) else facts.distributions
+        left = tuple(d for d in known if not (d.user_site and (everything or d.name in names)))
+        if not isinstance(facts.distributions, Unknown):
+            changes["distributions"] = left
+        if everything and isinstance(facts.interpreter, Interpreter):
+            changes["interpreter"] = replace(facts.interpreter, user_site=None)
+        modules = {} if isinstance(facts.modules, Unknown) else dict(facts.modules)
+        for own in (d for d in left if d.name in names and not d.user_site):
+            origin = places.join(own.folder, own.name, "__init__.py")
+            modules[own.name] = Module(own.name, origin, own.folder)
+            if own.name in effects.FAMILY:
+                changes[own.name] = effects.owned_by(own)
+        return effects.change(modules=modules, **changes)(facts)
+
+    return effect

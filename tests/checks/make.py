@@ -1,0 +1,194 @@
+"""Facts for tests of checks: each function makes one ordinary fact, and takes what differs."""
+
+from __future__ import annotations
+
+from torchdoctor import effects
+from torchdoctor.facts import (
+    Build,
+    Container,
+    Cpu,
+    Device,
+    DeviceNode,
+    Distribution,
+    Driver,
+    ErrorText,
+    Expectation,
+    Gpu,
+    ImportTrial,
+    Interpreter,
+    Platform,
+    Runtime,
+    Symptom,
+)
+
+SITE = "/env/lib/python3.12/site-packages"
+
+
+def linux(**changes: object) -> Platform:
+    """Return an Ubuntu 24.04 on x86_64."""
+    known: dict[str, object] = {
+        "system": "linux",
+        "machine": "x86_64",
+        "name": "Ubuntu 24.04",
+        "distribution": "ubuntu",
+        "like": ("debian",),
+        "version": "24.04",
+        "libc": "glibc",
+        "libc_version": "2.39",
+        "emulated": False,
+    }
+    return Platform(**known | changes)  # type: ignore[arg-type]
+
+
+def windows(**changes: object) -> Platform:
+    """Return a Windows 11 on AMD64."""
+    known: dict[str, object] = {
+        "system": "win32",
+        "machine": "AMD64",
+        "name": "Windows 11",
+        "emulated": False,
+    }
+    return Platform(**known | changes)  # type: ignore[arg-type]
+
+
+def mac(**changes: object) -> Platform:
+    """Return a macOS 15 on Apple silicon."""
+    known: dict[str, object] = {
+        "system": "darwin",
+        "machine": "arm64",
+        "name": "macOS 15.1",
+        "version": "15.1",
+        "emulated": False,
+    }
+    return Platform(**known | changes)  # type: ignore[arg-type]
+
+
+def interpreter(version: str = "3.12.4", **changes: object) -> Interpreter:
+    """Return the Python of a virtual environment at /env."""
+    known: dict[str, object] = {
+        "executable": "/env/bin/python",
+        "version": version,
+        "prefix": "/env",
+        "base_prefix": "/usr",
+        "kind": "venv",
+        "machine": "linux-x86_64",
+        "site_packages": (SITE,),
+    }
+    return Interpreter(**known | changes)  # type: ignore[arg-type]
+
+
+def dist(name: str, version: str, **changes: object) -> Distribution:
+    """Return a distribution that pip installed into /env."""
+    known: dict[str, object] = {
+        "name": name,
+        "version": version,
+        "folder": SITE,
+        "metadata": f"{name.replace('-', '_')}-{version}.dist-info",
+        "installer": "pip",
+    }
+    return Distribution(**known | changes)  # type: ignore[arg-type]
+
+
+def build(version: str = "2.13.0+cu130", name: str = "torch", **changes: object) -> Build:
+    """Return the build that a wheel of *version* is, by its label; without one a cpu build."""
+    label = version.partition("+")[2] or "cpu"
+    known: dict[str, object] = {
+        "version": version,
+        "cuda": effects.cuda_of(label),
+        "hip": label[4:] if label.startswith("rocm") else None,
+        "xpu": "2025" if label == "xpu" else None,
+        "origin": f"{SITE}/{name}",
+        "tag": label,
+        "distribution": dist(name, version),
+    }
+    return Build(**known | changes)  # type: ignore[arg-type]
+
+
+def imported(**changes: object) -> ImportTrial:
+    """Return an import that went well."""
+    known: dict[str, object] = {
+        "module": "torch",
+        "outcome": "imported",
+        "seconds": 1.9,
+        "stage": "xpu",
+        "version": "2.13.0",
+    }
+    return ImportTrial(**known | changes)  # type: ignore[arg-type]
+
+
+def raised(kind: str, message: str, module: str = "torch") -> ImportTrial:
+    """Return an import that raised."""
+    return ImportTrial(module, "raised", 0.4, error=ErrorText(kind, message))
+
+
+def died(signal: str, **changes: object) -> ImportTrial:
+    """Return an import that ended its process."""
+    known: dict[str, object] = {
+        "module": "torch",
+        "outcome": "died",
+        "seconds": 0.4,
+        "signal": signal,
+    }
+    return ImportTrial(**known | changes)  # type: ignore[arg-type]
+
+
+def runtime(*devices: Device, **changes: object) -> Runtime:
+    """Return what a CUDA build says that sees *devices*."""
+    known: dict[str, object] = {
+        "version": "2.13.0+cu130",
+        "cuda": "13.0",
+        "available": bool(devices),
+        "devices": devices,
+    }
+    return Runtime(**known | changes)  # type: ignore[arg-type]
+
+
+def symptom(name: str, source: str = "torch.cuda", text: str = "", **values: str) -> Symptom:
+    """Return a message that was recognised."""
+    return Symptom(name, values, source, text or name)
+
+
+def driver(release: str | None = "580.95.05", **changes: object) -> Driver:
+    """Return an NVIDIA driver that answered."""
+    known: dict[str, object] = {
+        "release": release,
+        "cuda": "13.0",
+        "source": "nvml",
+        "kernel_module": release,
+        "library": release,
+    }
+    return Driver(**known | changes)  # type: ignore[arg-type]
+
+
+def a100(index: int = 0, **changes: object) -> Gpu:
+    """Return an A100 as the driver lists it."""
+    return nvidia("NVIDIA A100-SXM4-80GB", (8, 0), index, **changes)
+
+
+def nvidia(name: str, capability: tuple[int, int] | None, index: int = 0, **changes: object) -> Gpu:
+    """Return an NVIDIA GPU as the driver lists it."""
+    known: dict[str, object] = {
+        "name": name,
+        "index": index,
+        "capability": capability,
+        "uuid": f"GPU-0000000{index}-0000-0000-0000-000000000000",
+    }
+    return Gpu(**known | changes)  # type: ignore[arg-type]
+
+
+def device(gpu: Gpu, kernel: str | None = None) -> Device:
+    """Return *gpu* as torch sees it; *kernel* is the error of a computation on it."""
+    return Device(gpu.index or 0, gpu.name, gpu.capability, kernel=kernel, gfx=gpu.gfx)
+
+
+def nodes(*paths: str, allowed: bool = True, **changes: str) -> tuple[DeviceNode, ...]:
+    """Return device files."""
+    return tuple(DeviceNode(path, allowed, **changes) for path in paths)
+
+
+NVIDIA_NODES = nodes("/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm")
+DOCKER = Container("docker")
+EXPECT_CUDA = Expectation(accelerator="cuda")
+EXPECT_CPU = Expectation(accelerator="cpu")
+OLD_CPU = Cpu("Intel(R) Celeron(R) J1900", frozenset({"fpu", "sse4_1", "sse4_2", "ssse3"}), 4)
+NEW_CPU = Cpu("AMD EPYC 7763", frozenset({"sse4_2", "avx", "avx2"}), 64)

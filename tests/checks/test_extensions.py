@@ -1,0 +1,114 @@
+import pytest
+
+from tests.checks.make import build, dist, interpreter, linux, symptom
+from tests.conftest import Judge, Planner
+
+SYMBOL = "_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+
+
+def facts(*installed: object, torch: str = "2.6.0+cu124") -> dict[str, object]:
+    return {
+        "platform": linux(),
+        "interpreter": interpreter("3.11.9"),
+        "torch": build(torch),
+        "distributions": (dist("torch", torch), *installed),
+    }
+
+
+def said(file: str, **values: str) -> dict[str, object]:
+    known = {"family": "torch", "symbol": SYMBOL, "file": f"/x/lib/python3.11/site-packages/{file}"}
+    return {"symptoms": (symptom("undefined-symbol", **known | values),)}
+
+
+FLASH = dist("flash-attn", "2.8.0.post2")
+XFORMERS = dist("xformers", "0.0.29.post1", requires=("torch==2.5.1", "numpy"))
+FLASH_FILE = "flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so"
+
+
+def test_a_pin_on_another_torch_is_a_warning(judge: Judge) -> None:
+    (finding,) = judge(**facts(XFORMERS)).findings
+    assert (finding.name, finding.severity) == ("ext-abi-mismatch", "warning")
+    assert "xformers 0.0.29.post1 is built for torch ==2.5.1" in finding.summary
+    (line,) = finding.steps[0].commands.bash
+    assert line.endswith(
+        "--no-deps xformers==0.0.29.post3 --index-url https://download.pytorch.org/whl/cu124"
+    )
+    assert [s.name for s in finding.steps][-1] == "uninstall-xformers"
+
+
+def test_a_message_that_names_the_file_is_enough(judge: Judge) -> None:
+    (finding,) = judge(**facts(FLASH), **said(FLASH_FILE)).findings
+    assert SYMBOL in finding.summary
+    assert "--no-build-isolation" in finding.steps[0].commands.bash[0]
+
+
+@pytest.mark.parametrize("label", ["pt21cu121", "cu12torch2.1cxx11abiFALSE"])
+def test_the_label_of_a_wheel_names_its_torch(judge: Judge, label: str) -> None:
+    scatter = dist("torch-scatter", f"2.1.2+{label}")
+    assert judge(**facts(scatter, torch="2.1.2+cu121")).status == "clear"
+    (finding,) = judge(**facts(scatter)).findings
+    assert "built for torch ==2.1.*" in finding.summary
+
+
+def test_the_stable_abi_counts_more_than_the_pin(judge: Judge) -> None:
+    stable = dist("xformers", "0.0.34", requires=("torch==2.10.0",))
+    assert judge(**facts(stable, torch="2.13.0+cu130")).status == "clear"
+    assert judge(**facts(stable, torch="2.9.1+cu128")).status == "found"
+
+
+def test_a_vllm_is_told_with_the_release_for_this_torch(judge: Judge) -> None:
+    vllm = dist("vllm", "0.14.1", requires=("torch==2.9.1",))
+    (finding,) = judge(**facts(vllm, torch="2.13.0+cu130")).findings
+    assert "vllm==0.32.0" in finding.steps[0].commands.bash[0].replace("===", "==")
+
+
+def test_a_pin_that_torch_meets_is_in_order(judge: Judge) -> None:
+    good = dist("xformers", "0.0.29.post3", requires=("torch==2.6.0",))
+    assert judge(**facts(good)).status == "clear"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        dist("accelerate", "1.15.0", requires=("torch>=9",)),
+        dist("torchvision", "0.20.1", requires=("torch==2.5.1",)),
+        dist("torchao", "0.14.1", requires=()),
+        dist("flash-attn", "2.7.4.post1", requires=("torch", "einops")),
+    ],
+)
+def test_what_tells_nothing_certain_is_in_order(judge: Judge, other: object) -> None:
+    assert judge(**facts(other)).status == "clear"
+
+
+@pytest.mark.parametrize(
+    "file", ["torchvision/_C.so", "torch/lib/libtorch_python.so", "somebody_else/_C.so"]
+)
+def test_a_message_of_another_file_blames_nobody_here(judge: Judge, file: str) -> None:
+    assert judge(**facts(FLASH), **said(file)).status == "clear"
+
+
+def test_a_missing_symbol_of_cuda_blames_no_extension(judge: Judge) -> None:
+    assert judge(**facts(FLASH), **said(FLASH_FILE, family="cuda")).status == "clear"
+
+
+def test_torchtext_beside_a_newer_torch_is_another_check(judge: Judge) -> None:
+    text = dist("torchtext", "0.17.2", requires=("torch==2.2.2",))
+    assert judge(**facts(text)).status == "clear"
+    assert judge(**facts(text, torch="2.3.1+cu121")).status == "found"
+
+
+def test_what_is_installed_must_be_known(judge: Judge) -> None:
+    assert judge(torch=build()).status == "unknown"
+
+
+def test_the_right_release_cures(cure: Planner) -> None:
+    assert cure(**facts(XFORMERS)).verdict == "healthy"
+
+
+def test_compiling_again_cures(cure: Planner) -> None:
+    plan = cure(**facts(FLASH), **said(FLASH_FILE))
+    assert plan.verdict == "healthy"
+    assert {s.step.name for s in plan.steps} <= {
+        "compile-flash-attn-2-8-0-post2",
+        "uninstall-flash-attn",
+    }

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from tests.checks import make
+from tests.conftest import Judge, Planner, names
+from torchdoctor.facts import Unknown
+from torchdoctor.tables import gpus as table
+
+HERE = {"platform": make.linux(), "interpreter": make.interpreter(), "driver": make.driver()}
+BLACKWELL = make.nvidia("NVIDIA GeForce RTX 5090", (12, 0))
+PASCAL = make.nvidia("NVIDIA GeForce GTX 1080 Ti", (6, 1))
+VOLTA = make.nvidia("Tesla V100-SXM2-32GB", (7, 0))
+NO_IMAGE = "CUDA error: no kernel image is available for execution on the device"
+CU126 = make.build("2.6.0+cu126")
+
+
+def test_a_gpu_newer_than_the_build_is_not_supported(judge: Judge) -> None:
+    (found,) = judge(**HERE, torch=CU126, gpus=(BLACKWELL,)).findings
+    assert (found.name, found.severity) == ("arch-not-supported", "error")
+    assert "RTX 5090 (sm_120)" in found.summary
+    assert "sm_90" in found.summary
+    assert "/whl/cu13" in found.steps[0].commands.bash[0]
+
+
+def test_a_gpu_that_the_build_left_behind_is_dropped(judge: Judge) -> None:
+    for card, version in ((PASCAL, "2.13.0+cu130"), (VOLTA, "2.11.0+cu128")):
+        (found,) = judge(**HERE, torch=make.build(version), gpus=(card,)).findings
+        assert found.name == "arch-dropped"
+        assert f"torch=={version[:6]}+cu126" in found.steps[0].commands.bash[0]
+
+
+def test_release_and_build_decide_together(judge: Judge) -> None:
+    assert judge(**HERE, torch=make.build("2.10.0+cu128"), gpus=(VOLTA,)).status == "clear"
+    assert judge(**HERE, torch=make.build("2.13.0+cu126"), gpus=(PASCAL,)).status == "clear"
+    assert judge(**HERE, torch=make.build("2.7.0+cu128"), gpus=(BLACKWELL,)).status == "clear"
+
+
+def test_a_kernel_that_ran_settles_it_against_any_table(judge: Judge) -> None:
+    spark = make.nvidia("NVIDIA GB10", (12, 1))
+    ran = make.runtime(make.device(spark), arch_list=("sm_80", "sm_90"))
+    warned = make.symptom("gpu-not-in-build", "torch.cuda", capability="12.1")
+    known = HERE | {"torch": make.build(), "gpus": (spark,), "symptoms": (warned,)}
+    assert judge(**known, runtime=ran).status == "clear"
+
+
+def test_a_kernel_that_found_no_code_settles_it_too(judge: Judge) -> None:
+    failed = make.runtime(make.device(BLACKWELL, NO_IMAGE), arch_list=("sm_80", "sm_90"))
+    (found,) = judge(**HERE, torch=CU126, gpus=(BLACKWELL,), runtime=failed).findings
+    assert (found.name, found.confidence) == ("arch-not-supported", "certain")
+    assert NO_IMAGE in [e.value for e in found.evidence]
+
+
+def test_another_error_of_a_kernel_is_another_matter(judge: Judge) -> None:
+    failed = make.runtime(make.device(make.a100(), "CUDA error: out of memory"))
+    known = HERE | {"torch": make.build(), "gpus": (make.a100(),)}
+    assert judge(**known, runtime=failed).status == "clear"
+
+
+def test_one_of_two_gpus_is_a_warning_that_names_it(judge: Judge) -> None:
+    cards = (make.a100(0), make.nvidia("Tesla K80", (3, 7), 1))
+    (found,) = judge(**HERE, torch=make.build(), gpus=cards, variables={}).findings
+    assert (found.name, found.severity) == ("arch-dropped", "warning")
+    assert "K80" in found.summary
+    assert "A100" not in found.summary
+    uuid = "GPU-00000000-0000-0000-0000-000000000000"
+    assert found.steps[0].commands.bash == (f"export CUDA_VISIBLE_DEVICES={uuid}",)
+
+
+def test_a_gpu_that_is_hidden_does_not_count(judge: Judge) -> None:
+    cards = (make.a100(0), make.nvidia("Tesla K80", (3, 7), 1))
+    shown = {"CUDA_VISIBLE_DEVICES": "0"}
+    assert judge(**HERE, torch=make.build(), gpus=cards, variables=shown).status == "clear"
+
+
+def test_what_torch_says_of_itself_goes_before_the_tables(judge: Judge) -> None:
+    said = make.runtime(arch_list=("sm_80", "sm_90", "compute_90"))
+    (found,) = judge(**HERE, torch=make.build(), gpus=(VOLTA,), runtime=said).findings
+    assert "compute_90" in found.summary
+
+
+def test_the_name_stands_in_for_a_capability(judge: Judge) -> None:
+    named = make.nvidia("NVIDIA GeForce RTX 5090", None)
+    assert names(judge(**HERE, torch=CU126, gpus=(named,)).findings) == ["arch-not-supported"]
+    strange = make.nvidia("Graphics Device", None)
+    assert judge(**HERE, torch=CU126, gpus=(strange,)).status == "clear"
+
+
+def test_a_pasted_warning_names_the_gpu(judge: Judge) -> None:
+    said = make.symptom("gpu-not-in-build", "log", gpu="NVIDIA GeForce RTX 5090", capability="12.0")
+    known = HERE | {"torch": CU126, "gpus": Unknown("pasted")}
+    (found,) = judge(**known, symptoms=(said,)).findings
+    assert found.name == "arch-not-supported"
+
+
+def test_it_cannot_tell_beyond_the_tables_or_without_gpus(judge: Judge) -> None:
+    newer = make.build("9.0.0+cu150")
+    assert judge(**HERE, torch=newer, gpus=(BLACKWELL,)).status == "unknown"
+    assert judge(**HERE, torch=make.build()).status == "unknown"
+    # its list was never read with certainty, so it turns no GPU away
+    doubtful = make.build("2.9.0+cu128")
+    windows = HERE | {"platform": make.windows()}
+    listed = table.arch_list("2.9.0", "cu128", "win_amd64")
+    assert listed is not None
+    assert listed.certain is False
+    assert judge(**windows, torch=doubtful, gpus=(PASCAL,)).status == "unknown"
+
+
+def test_builds_without_cuda_are_quiet(judge: Judge) -> None:
+    for version in ("2.13.0+cpu", "2.13.0+rocm7.2"):
+        assert judge(**HERE, torch=make.build(version), gpus=(BLACKWELL,)).status == "clear"
+
+
+def test_another_build_cures(cure: Planner) -> None:
+    mixed = (BLACKWELL, make.nvidia("Tesla K80", (3, 7), 1))
+    for version, cards in (
+        ("2.6.0+cu126", (BLACKWELL,)),
+        ("2.13.0+cu130", (PASCAL,)),
+        ("2.15.0+cu132", (VOLTA,)),
+        ("2.13.0+cu130", mixed),
+    ):
+        plan = cure(**HERE, torch=make.build(version), gpus=cards, variables={})
+        assert (plan.verdict, names(plan.remaining)) == ("healthy", [])
+        assert len(plan.steps) == 1
+    failed = make.runtime(make.device(VOLTA, NO_IMAGE), arch_list=("sm_75", "sm_80"))
+    plan = cure(**HERE, torch=make.build("2.11.0+cu128"), gpus=(VOLTA,), runtime=failed)
+    assert plan.verdict == "healthy"

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from tests.checks import make
+from tests.conftest import Judge, Planner, names
+from torchdoctor.facts import Driver, Unknown
+
+HERE = {"platform": make.linux(), "torch": make.build()}
+MISMATCH = Driver(
+    None,
+    source="nvml",
+    kernel_module="550.90.07",
+    library="550.107.02",
+    error="Driver/library version mismatch",
+    code=18,
+)
+
+
+def test_a_module_and_a_library_of_two_releases_want_a_reboot(judge: Judge) -> None:
+    (found,) = judge(**HERE, driver=MISMATCH, container=None).findings
+    assert (found.name, found.severity) == ("nvml-mismatch", "error")
+    assert "550.90.07" in found.summary
+    assert "550.107.02" in found.summary
+    assert found.steps[0].commands.bash == ("sudo reboot",)
+    assert found.steps[1].name == "reload-nvidia-modules"
+
+
+def test_it_is_a_warning_for_a_cpu_build(judge: Judge) -> None:
+    cpu = HERE | {"torch": make.build("2.13.0+cpu")}
+    (found,) = judge(**cpu, driver=MISMATCH, container=None).findings
+    assert found.severity == "warning"
+
+
+def test_another_library_on_the_disk_beside_a_driver_that_answers_is_quiet(judge: Judge) -> None:
+    leftover = make.driver("550.90.07", library="550.107.02")
+    assert judge(**HERE, driver=leftover, container=None).status == "clear"
+    assert judge(**HERE, driver=make.driver(), container=None).status == "clear"
+    assert judge(**HERE, driver=None, container=None).status == "clear"
+
+
+def test_a_message_alone_is_enough(judge: Judge) -> None:
+    said = make.symptom("nvml-version-mismatch", "log")
+    known = HERE | {"driver": Driver(None), "symptoms": (said,)}
+    assert names(judge(**known, container=None).findings) == ["nvml-mismatch"]
+
+
+def test_a_container_that_lost_its_gpus_is_started_again(judge: Judge) -> None:
+    lost = Driver(None, source="nvml", error="Unknown Error", code=999)
+    (found,) = judge(**HERE, driver=lost, container=make.DOCKER).findings
+    assert (found.name, found.severity) == ("container-gpu-detached", "error")
+    assert found.steps[0].needs == ("restart-container",)
+    assert judge(**HERE, driver=lost, container=None).status == "clear"
+
+
+def test_a_lost_gpu_is_named(judge: Judge) -> None:
+    lost = make.driver(error="GPU is lost", code=15)
+    (found,) = judge(**HERE, driver=lost, container=None).findings
+    assert found.name == "gpu-fell-off-bus"
+
+
+def test_it_cannot_tell_without_the_driver(judge: Judge) -> None:
+    assert judge(**HERE, driver=Unknown("hung"), container=None).status == "unknown"
+
+
+def test_the_steps_cure(cure: Planner) -> None:
+    lost = make.driver(error="GPU is lost", code=15)
+    gone = Driver(None, source="nvml", error="Unknown Error", code=999)
+    for driver, container in ((MISMATCH, None), (lost, None), (gone, make.DOCKER)):
+        plan = cure(**HERE, driver=driver, container=container)
+        assert (plan.verdict, names(plan.remaining)) == ("healthy", [])
+    assert cure(**HERE, driver=MISMATCH, container=make.DOCKER).verdict == "healthy"

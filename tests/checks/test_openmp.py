@@ -1,0 +1,57 @@
+from tests.checks.make import died, imported, interpreter, symptom, windows
+from tests.conftest import Judge, Planner
+from torchdoctor.facts import Conda, CondaPackage
+
+TWICE = symptom("openmp-twice", second="libiomp5md.dll", first="libiomp5md.dll")
+DLL = symptom("winerror-dll", code="182", file=r"D:\env\Lib\site-packages\torch\lib\fbgemm.dll")
+HERE = {
+    "platform": windows(),
+    "interpreter": interpreter(kind="conda", installer="conda", prefix=r"D:\env"),
+    "conda": None,
+    "variables": {},
+}
+
+
+def both(rival: str = "llvm-openmp") -> dict[str, object]:
+    names = ("intel-openmp", rival, "pytorch")
+    return {"conda": Conda(tuple(CondaPackage(n, "1", "", "conda-forge") for n in names))}
+
+
+def test_the_message_of_the_runtime_is_an_error(judge: Judge) -> None:
+    (finding,) = judge(**HERE, symptoms=(TWICE,), trial=died("exit 3")).findings
+    assert (finding.name, finding.severity) == ("openmp-duplicate", "error")
+    assert "libiomp5md.dll after libiomp5md.dll" in finding.summary
+    assert finding.steps[0].commands.powershell == ("$env:KMP_DUPLICATE_LIB_OK = 'TRUE'",)
+
+
+def test_two_packages_of_conda_that_write_one_dll(judge: Judge) -> None:
+    (finding,) = judge(**HERE | both("openmp"), symptoms=(DLL,)).findings
+    assert "intel-openmp and openmp write the same OpenMP DLL" in finding.summary
+    removal, back = finding.steps[0].commands.bash
+    assert removal.startswith("conda remove -y --force")
+    assert removal.endswith(" openmp")
+    assert back.endswith(" intel-openmp")
+
+
+def test_both_beside_a_torch_that_works_are_in_order(judge: Judge) -> None:
+    assert judge(**HERE | both(), symptoms=(), trial=imported()).status == "clear"
+    assert judge(**HERE | both(), symptoms=(DLL,), trial=imported()).status == "clear"
+
+
+def test_another_dll_error_is_for_another_check(judge: Judge) -> None:
+    other = symptom("winerror-dll", code="126", file="fbgemm.dll")
+    assert judge(**HERE | both(), symptoms=(other,)).status == "clear"
+    assert judge(**HERE, symptoms=(DLL,)).status == "clear"
+
+
+def test_messages_must_be_known(judge: Judge) -> None:
+    assert judge(platform=windows()).status == "unknown"
+
+
+def test_one_runtime_cures(cure: Planner) -> None:
+    plan = cure(**HERE | both(), symptoms=(DLL,))
+    assert (plan.verdict, plan.steps[0].step.name) == ("healthy", "conda-remove-llvm-openmp")
+
+
+def test_the_workaround_cures_where_nothing_better_is_known(cure: Planner) -> None:
+    assert cure(**HERE, symptoms=(TWICE,)).verdict == "healthy"

@@ -1,0 +1,51 @@
+"""Which nvidia wheels a torch on Linux asks for, and which libraries a message says are absent."""
+
+from __future__ import annotations
+
+from packaging.requirements import Requirement
+
+from torchdoctor import requirements
+from torchdoctor.facts import Build, Distribution, Interpreter, Platform, Symptom, Unknown
+from torchdoctor.tables import libraries, releases
+
+LIBRARIES = ("nvidia-", "cuda-toolkit")
+HELPERS = ("triton", "pytorch-triton", "cuda-bindings")
+"""What torch imports only when it compiles."""
+
+
+def asked(
+    torch: Build | None,
+    distributions: tuple[Distribution, ...],
+    platform: Platform,
+    interpreter: Interpreter,
+    gone: frozenset[str] = frozenset(),
+) -> dict[str, Requirement]:
+    """Return name -> requirement of the wheels that *torch* takes libraries and triton from.
+
+    By its metadata; where that names none and a library of *gone* is absent, by the table of the
+    plain wheel. Empty on other systems, where torch brings its own.
+    """
+    if torch is None or torch.distribution is None or platform.system != "linux":
+        return {}
+    marks = requirements.environment(platform, interpreter)
+    wanted = requirements.closure(torch.distribution, distributions, marks)
+    found = [r for r in wanted if r.name.startswith((*LIBRARIES, *HELPERS))]
+    found = found or _by_table(torch, platform, gone)
+    return {requirements.name(requirement): requirement for requirement in found}
+
+
+def absent(symptoms: tuple[Symptom, ...] | Unknown) -> frozenset[str]:
+    """Return the libraries that could not be opened, by their file names."""
+    told = () if isinstance(symptoms, Unknown) else symptoms
+    found = (s.values.get("library", "") for s in told if s.name == "shared-library-missing")
+    return frozenset(library.rpartition("/")[2] for library in found if library)
+
+
+def _by_table(torch: Build, platform: Platform, gone: frozenset[str]) -> list[Requirement]:
+    known = releases.torch_release(torch.version)
+    key = releases.platform_key(platform.system, platform.machine)
+    if known is None or key is None or "+" in (torch.distribution or torch).version:
+        return []
+    if not any(libraries.suppliers(library) not in ((), ("torch",)) for library in gone):
+        return []
+    return [Requirement(f"{name}{pin}") for name, pin in known.nvidia_pins.get(key, {}).items()]
