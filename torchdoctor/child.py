@@ -15,7 +15,6 @@ import signal
 import subprocess
 import threading
 import time
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -170,7 +169,7 @@ def run(  # noqa: PLR0913 - a child has that many sides
     which prints JSON objects; they are merged, the later line winning.
     """
     start = time.monotonic()
-    mark = uuid.uuid4().hex
+    mark = os.urandom(16).hex()
     name = tuple(command)
     try:
         process = subprocess.Popen(

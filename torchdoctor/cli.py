@@ -24,8 +24,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words == ["--version"]:  # as fast as it can be said
         print(f"torchdoctor {__version__}")  # noqa: T201
         return 0
+    import gc  # noqa: PLC0415
+
     from torchdoctor.model import DoctorError  # noqa: PLC0415
 
+    gc.disable()  # one short run of small values: looking for garbage takes a tenth of it
     try:
         args = _parser(words).parse_args(words)
         if not hasattr(args, "verb_module"):

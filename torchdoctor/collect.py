@@ -8,11 +8,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from torchdoctor import child
+from torchdoctor.background import Background
 from torchdoctor.child import Run
 from torchdoctor.resource import read_text
 from torchdoctor.snapshot import Snapshot
@@ -54,8 +55,7 @@ def collect(request: Request, environ: Mapping[str, str]) -> Snapshot:
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     with tempfile.TemporaryDirectory(prefix="torchdoctor-", ignore_cleanup_errors=True) as folder:
         looking = _Looking(request, environ, folder)
-        with ThreadPoolExecutor(max_workers=8) as pool:
-            probes = looking.side_by_side(pool)
+        probes = looking.side_by_side()
     return Snapshot(
         collected_at=now,
         probes=probes,
@@ -76,17 +76,19 @@ class _Looking:
     environ: Mapping[str, str]
     folder: str
 
-    def side_by_side(self, pool: ThreadPoolExecutor) -> dict[str, Run]:
-        torch = pool.submit(self._import, "torch") if self.request.import_torch else None
-        driver = pool.submit(self._own, "driver")
-        host = pool.submit(self._own, "host")
-        runs: dict[str, Run] = {"environment": self._environment()}
-        trials = {"torch": torch} if torch else {}
+    def side_by_side(self) -> dict[str, Run]:
+        environment = Background(self._environment)  # the longest but for an import
+        trials: dict[str, Background[Run]] = {}
         if self.request.import_torch:
-            present = _present(runs["environment"])
-            trials |= {name: pool.submit(self._import, name) for name in present}
+            trials["torch"] = Background(partial(self._import, "torch"))
+        host = Background(partial(self._own, "host"))
+        driver = Background(partial(self._own, "driver"))
+        runs = {"environment": environment.result()}
+        if self.request.import_torch:
+            for name in _present(runs["environment"]):
+                trials[name] = Background(partial(self._import, name))
         runs["driver"] = driver.result()
-        runs |= self._smi(pool, runs["driver"])
+        runs |= self._smi(runs["driver"])
         runs["host"] = host.result()
         return runs | {f"import {name}": trial.result() for name, trial in trials.items()}
 
@@ -99,7 +101,7 @@ class _Looking:
     def _own(self, name: str) -> Run:
         """Run a probe in our own interpreter, with our own dependencies at hand."""
         options = {"path": [entry for entry in sys.path if entry], "root": "/"}
-        return self._probe(name, options, (sys.executable, "-I"), self.request.timeout)
+        return self._probe(name, options, (sys.executable, "-I", "-S"), self.request.timeout)
 
     def _import(self, module: str) -> Run:
         seconds = self.request.import_timeout
@@ -107,18 +109,16 @@ class _Looking:
         options = {"module": module, "deep": True, "dump_after": 0.9 * seconds}
         return self._probe("import_trial", options, self._python(), seconds)
 
-    def _smi(self, pool: ThreadPoolExecutor, driver: Run) -> dict[str, Run]:
+    def _smi(self, driver: Run) -> dict[str, Run]:
         """Ask nvidia-smi, when NVML could not be asked directly."""
         if driver.data.get("smi_needed") is not True:
             return {}
         program = shutil.which("nvidia-smi", path=_smi_folders(self.environ))
         if program is None:
             return {}
-        asked: dict[str, Future[Run]] = {
-            name: pool.submit(self._command, (program, *arguments))
-            for name, arguments in (("nvidia-smi", ()), ("nvidia-smi query", SMI_QUERY))
-        }
-        return {name: run.result() for name, run in asked.items()}
+        query = Background(partial(self._command, (program, *SMI_QUERY)))
+        table = self._command((program,))
+        return {"nvidia-smi": table, "nvidia-smi query": query.result()}
 
     def _command(self, command: tuple[str, ...]) -> Run:
         return child.run(

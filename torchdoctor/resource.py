@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from importlib.abc import InspectLoader, ResourceLoader
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import torchdoctor
+
+if TYPE_CHECKING:
+    from importlib.abc import ResourceLoader
 
 
 def read_text(*path: str) -> str:
@@ -15,6 +17,6 @@ def read_text(*path: str) -> str:
     By the package's own loader: importlib.resources says the same, but costs as much to import
     as all the rest of a static check.
     """
-    loader = cast("ResourceLoader", cast("InspectLoader", torchdoctor.__loader__))
+    loader = cast("ResourceLoader", torchdoctor.__loader__)
     folder = os.path.dirname(torchdoctor.__file__)  # noqa: PTH120 - a path inside a zip, too
     return loader.get_data(os.path.join(folder, *path)).decode("utf-8")  # noqa: PTH118

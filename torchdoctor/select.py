@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
@@ -50,6 +49,8 @@ def _words(checks: Mapping[str, Check], lists: Iterable[str]) -> set[str]:
     words = {word.strip() for entry in lists for word in entry.split(",") if word.strip()}
     known = {n for c in checks.values() for n in (c.name, c.family, *c.names)}
     for word in sorted(words - known):
+        import difflib  # noqa: PLC0415 - for a slip of the pen only
+
         near = difflib.get_close_matches(word, known, 1)
         hint = f"; did you mean {near[0]}?" if near else "; torchdoctor list names them all."
         raise DoctorError(f"{word!r} is no check, finding or family{hint}", kind="usage")

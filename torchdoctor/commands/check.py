@@ -61,7 +61,11 @@ def execute(args: argparse.Namespace) -> int:
     from torchdoctor.report import document  # noqa: PLC0415
     from torchdoctor.run import run  # noqa: PLC0415
 
+    from torchdoctor.tables import load  # noqa: PLC0415
+
     checks = _checks(args)
+    for table in ("releases", "neighbours", "known_bad"):  # those that every machine needs
+        load(table)
     seen = waiting()
     outcomes = run(checks, seen.facts)
     report = document.build(

@@ -6,11 +6,12 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchdoctor.background import Background
 from torchdoctor.model import DoctorError
 
 if TYPE_CHECKING:
@@ -93,9 +94,8 @@ def begin(args: argparse.Namespace) -> Callable[[], Look]:
         DoctorError: an input cannot be read, or an option is wrong; here or while waiting.
 
     """
-    from torchdoctor import expectation  # noqa: PLC0415 - --help does not need them
-
-    expected = expectation.read(args.expect)
+    if args.expect:  # a wrong word is told before anything is looked at
+        _expected(args)
     if len(args.inputs) > 1:
         raise DoctorError(
             f"{args.inputs[1]} is a second input; check reads one snapshot at a time.",
@@ -104,17 +104,21 @@ def begin(args: argparse.Namespace) -> Callable[[], Look]:
         )
     if args.inputs:
         taken = _stdin() if args.inputs == ["-"] else _file(Path(args.inputs[0]))
-        return lambda: _judged(taken, expected, live=False)
-    pool = ThreadPoolExecutor(1)
-    looking = pool.submit(look, args, os.environ)
-    pool.shutdown(wait=False)
-    return lambda: _judged(looking.result(), expected, live=True)
+        return lambda: _judged(taken, args, live=False)
+    looking = Background(partial(look, args, os.environ))
+    return lambda: _judged(looking.result(), args, live=True)
 
 
-def _judged(snapshot: Snapshot, expected: Expectation, *, live: bool) -> Look:
+def _expected(args: argparse.Namespace) -> Expectation:
+    from torchdoctor import expectation  # noqa: PLC0415 - it brings all the facts along
+
+    return expectation.read(args.expect)
+
+
+def _judged(snapshot: Snapshot, args: argparse.Namespace, *, live: bool) -> Look:
     from torchdoctor.reading import machine  # noqa: PLC0415 - while the probes run
 
-    return Look(machine.read(snapshot, expected), snapshot, live=live)
+    return Look(machine.read(snapshot, _expected(args)), snapshot, live=live)
 
 
 def _stdin() -> Snapshot:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchdoctor.model import DoctorError
@@ -47,6 +45,9 @@ def save(text: str, path: str) -> None:
         DoctorError: it cannot be written.
 
     """
+    import tempfile  # noqa: PLC0415 - not needed to print
+    from pathlib import Path  # noqa: PLC0415
+
     place = Path(path)
     try:
         handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")

@@ -15,7 +15,6 @@ from torchdoctor.facts import (
     Symptom,
     Unknown,
 )
-from torchdoctor.reading.traceback import symptoms
 
 MODULES = ("torch", "torchvision", "torchaudio")
 LONGEST_OUTPUT = 16 * 1024
@@ -238,6 +237,10 @@ def _symptoms(module: str, run: Run) -> Iterator[Symptom]:
     """Yield each message once for each trial, from the place that says most."""
     seen = set()
     for source, text in _texts_of(module, run):
+        if not text:
+            continue
+        from torchdoctor.reading.traceback import symptoms  # noqa: PLC0415 - most say nothing
+
         for symptom in symptoms(text, source):
             key = (symptom.name, tuple(sorted(symptom.values.items())))
             if key not in seen:
