@@ -307,6 +307,31 @@ NAMES = {
 }
 
 
+# Table of PCI IDs in README.md of NVIDIA/open-gpu-kernel-modules 595.45.04: the first two digits of
+# an ID are the chip's (20 = GA100, 21 = TU116/117, 22/24/25 = GA10x, 26-28 = AD10x, 2B-2F = GB20x)
+BY_CHIP = {
+    "1E": ("NVIDIA CMP 50HX", (7, 5)),
+    "1F": ("NVIDIA T400E", (7, 5)),
+    "20": ("NVIDIA AX800", (8, 0)),
+    "21": ("NVIDIA GeForce GTX 1660 Ti", (7, 5)),
+    "22": ("NVIDIA A10M", (8, 6)),
+    "23": ("NVIDIA H100 NVL", (9, 0)),
+    "24": ("NVIDIA RTX A4000H", (8, 6)),
+    "25": ("NVIDIA GeForce RTX 3050 Laptop GPU", (8, 6)),
+    "26": ("NVIDIA L40G", (8, 9)),
+    "27": ("NVIDIA L2", (8, 9)),
+    "28": ("NVIDIA GeForce RTX 3050 A Laptop GPU", (8, 9)),
+    "29": ("NVIDIA GB200", (10, 0)),
+    "2B": ("NVIDIA RTX 6000D", (12, 0)),
+    "2D": ("NVIDIA GeForce RTX 5050", (12, 0)),
+}
+
+
+@pytest.mark.parametrize(("name", "capability"), BY_CHIP.values())
+def test_capability_by_name_is_that_of_the_chip(name: str, capability: tuple[int, int]) -> None:
+    assert capability_of(name) == capability
+
+
 @pytest.mark.parametrize(("capability", "names"), NAMES.items())
 def test_capability_by_name(capability: tuple[int, int], names: list[str]) -> None:
     assert {name: capability_of(name) for name in names} == dict.fromkeys(names, capability)

@@ -47,6 +47,8 @@ def test_the_plain_wheel_brings_what_it_pins() -> None:
         ("2.9.0", "cu130", "linux_x86_64", "2.27.7", "9.13.0.50"),
         ("2.9.1", "cu130", "linux_x86_64", "2.27.7", "9.13.0.50"),
         ("2.8.0", "cu128", "linux_x86_64", "2.27.3", "9.10.2.21"),
+        ("2.10.0", "cu129", "linux_x86_64", "2.27.5", "9.10.2.21"),
+        ("2.13.0", "cu129", "linux_x86_64", "2.29.7", "9.20.0.48"),
     ],
 )
 def test_what_a_build_brings(torch: str, tag: str, platform: str, nccl: str, cudnn: str) -> None:
@@ -57,5 +59,5 @@ def test_what_a_build_brings(torch: str, tag: str, platform: str, nccl: str, cud
 def test_what_is_not_known_is_unknown() -> None:
     assert bundled("2.16.0", "cu132", "linux_x86_64") is None
     assert bundled("2.15.0", "cu132", "win_amd64") is None
-    assert bundled("2.13.0", "cu129", "linux_x86_64") is None
+    assert bundled("2.12.1", "cu129", "linux_x86_64") is None
     assert bundled("1.13.1", "cu117", "linux_x86_64") == (None, "8.5.0.96")

@@ -8,10 +8,14 @@ from torchdoctor.tables import load
 from torchdoctor.tables.neighbours import (
     built_for,
     cxx11_abi,
+    index_for_cuda,
     mkl_breaks,
     needs_capability,
     numpy2_from,
     pins,
+    plain_cuda,
+    setuptools_breaks,
+    torchaudio_needs_torchcodec,
     torchtext_last,
 )
 from torchdoctor.tables.releases import torch_release, torch_releases
@@ -121,3 +125,33 @@ def test_the_gpu_a_package_needs() -> None:
     assert needs_capability("flash_attn") == (8, 0)
     assert needs_capability("bitsandbytes") == (6, 0)
     assert needs_capability("xformers") is None
+
+
+# https://github.com/vllm-project/vllm/issues/44335: the PyPI wheel needs libcudart.so.13;
+# https://github.com/vllm-project/vllm/issues/42756: only cu129 and cu130 are published
+def test_vllm_is_for_one_cuda() -> None:
+    assert plain_cuda("vllm", "0.24.0") == 13
+    assert plain_cuda("vllm", "0.20.0") == 13
+    assert plain_cuda("vllm", "0.19.1") == 12
+    assert plain_cuda("vllm", "0.25.1+cu129") == 12
+    assert plain_cuda("vllm", "0.2.0") is None
+    assert plain_cuda("xformers", "0.0.35") is None
+    index = "https://wheels.vllm.ai/0.25.1/cu129"
+    assert index_for_cuda("vllm", "0.25.1", "cu129") == index
+    assert index_for_cuda("vllm", "0.25.1", "cu128") is None
+    assert index_for_cuda("vllm", "0.9.0", "cu129") is None
+    assert index_for_cuda("xformers", "0.0.35", "cu129") is None
+
+
+# https://docs.pytorch.org/audio/2.9.0/torchaudio.html
+def test_torchaudio_loads_by_torchcodec_from_2_9_on() -> None:
+    assert not torchaudio_needs_torchcodec("2.8.0+cu128")
+    assert torchaudio_needs_torchcodec("2.9.0")
+    assert torchaudio_needs_torchcodec("2.11.1+cu132")
+
+
+# https://github.com/pytorch/pytorch/pull/174631
+def test_setuptools_82_breaks_extensions_of_old_torch() -> None:
+    assert setuptools_breaks("82.0.0", "2.1.2+cu121")
+    assert not setuptools_breaks("81.0.0", "2.1.2")
+    assert not setuptools_breaks("82.0.1", "2.2.0")

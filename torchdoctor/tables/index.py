@@ -17,6 +17,7 @@ import io
 import json
 import re
 import ssl
+import struct
 import time
 import urllib.error
 import urllib.parse
@@ -33,13 +34,16 @@ from packaging.utils import (
     canonicalize_name,
     parse_wheel_filename,
 )
-from packaging.version import Version
+from packaging.version import Version  # noqa: TC002 - read by dataclasses
 
 import torchdoctor
 from torchdoctor.model import DoctorError
 from torchdoctor.tables.releases import platform_key
 
-ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
+ACCEPT = (
+    "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2,"
+    " text/html;q=0.1"
+)
 LARGEST_PAGE = 64 << 20
 LARGEST_MEMBER = 4 << 20
 LARGEST_RANGE = 32 << 20
@@ -52,6 +56,14 @@ _MANYLINUX = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (
 
 class Unreadable(Exception):  # noqa: N818 - it is an answer, not an error
     """One file of the index that could not be read; the others can."""
+
+
+class NoParts(Exception):  # noqa: N818 - likewise
+    """The index does not serve the part of a file that was asked for."""
+
+
+_NO_ZIP = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, RuntimeError)
+"""What zipfile raises for a file that is no zip, or one it cannot read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +265,10 @@ class Index:
         self._offline = offline
         self._pause = pause
         self._fresh_for = fresh_for
-        context = ssl.create_default_context(cafile=certificates)
+        try:
+            context = ssl.create_default_context(cafile=certificates)
+        except OSError as error:  # ssl.SSLError is one
+            raise DoctorError(f"no certificates in {certificates}", file=certificates) from error
         self._open = urllib.request.build_opener(
             urllib.request.HTTPSHandler(context=context), _Redirects()
         ).open
@@ -316,8 +331,10 @@ class Index:
             raise Unreadable(f"{file.name}: not in the cache")
         try:
             text = self._read_member(file, pattern)
-        except (OSError, zipfile.BadZipFile, zlib.error, http.client.HTTPException) as error:
+        except (urllib.error.HTTPError, NoParts, *_NO_ZIP) as error:
             raise Unreadable(f"{file.name}: {_said(error)}") from error
+        except (OSError, http.client.HTTPException) as error:
+            raise DoctorError(f"the index does not answer: {_said(error)}") from error
         self._keep(key, {"url": f"{pattern} in {file.url}", "status": 200, "text": text})
         return text
 
@@ -340,15 +357,15 @@ class Index:
             return int(answer.headers.get("Content-Length") or 0)
 
     def part(self, url: str, start: int, stop: int) -> bytes:
-        """Return the bytes from *start* up to *stop* of what is at *url*; OSError without ranges."""
+        """Return the bytes from *start* up to *stop* at *url*; NoParts when there are none."""
         if stop - start > LARGEST_RANGE:
-            raise OSError(f"asked for {stop - start} bytes at once")
+            raise NoParts(f"its directory takes {stop - start} bytes")
         with self._ask(url, {"Range": f"bytes={start}-{stop - 1}"}) as answer:
             if answer.status != http.client.PARTIAL_CONTENT:
-                raise OSError("the index serves no parts of a file")
-            content = cast("bytes", answer.read(stop - start))
+                raise NoParts("the index serves no parts of a file")
+            content = answer.read(stop - start)
         if len(content) != stop - start:
-            raise OSError("the answer is cut short")
+            raise NoParts("the answer is cut short")
         return content
 
     def _get(self, url: str, accept: str, largest: int, *, lasts: bool = True) -> dict[str, object]:
@@ -358,21 +375,21 @@ class Index:
         if kept is not None and (lasts or self._offline or self._fresh(kept)):
             return kept
         if self._offline:
-            raise DoctorError(f"not in the cache, and not to be asked for: {url}")
+            raise DoctorError(f"not in the cache, and not to be asked for: {hidden(url)}")
         now = time.time()
         answer: dict[str, object] = {"url": url, "status": 404, "type": "", "text": "", "at": now}
         try:
             with self._ask(url, {"Accept": accept}) as got:
-                content = cast("bytes", got.read(largest + 1))
+                content = got.read(largest + 1)
                 answer |= {"status": 200, "type": got.headers.get("Content-Type", "")}
         except urllib.error.HTTPError as error:
             if error.code not in (http.client.NOT_FOUND, http.client.GONE):
-                raise DoctorError(f"the index answers {error.code} for {url}") from error
+                raise DoctorError(f"the index answers {error.code} for {hidden(url)}") from error
             content = b""
         except (OSError, http.client.HTTPException) as error:
             raise DoctorError(f"the index does not answer: {_said(error)}") from error
         if len(content) > largest:
-            raise DoctorError(f"more than {largest >> 20} MiB at {url}")
+            raise DoctorError(f"more than {largest >> 20} MiB at {hidden(url)}")
         answer["text"] = content.decode("utf-8", "surrogateescape")
         answer["day"] = time.strftime("%Y-%m-%d", time.gmtime(now))
         self._keep(key, answer)
@@ -422,7 +439,7 @@ class Index:
 class _Redirects(urllib.request.HTTPRedirectHandler):
     """Follow to http and https only; urllib would follow to ftp as well."""
 
-    def redirect_request(  # noqa: PLR0913 - its signature
+    def redirect_request(  # noqa: PLR0913, PLR0917 - its signature
         self,
         req: urllib.request.Request,
         fp: IO[bytes],
@@ -442,7 +459,7 @@ class _Remote(io.RawIOBase):
     def __init__(self, index: Index, url: str, size: int) -> None:
         super().__init__()
         if size <= 0:
-            raise OSError("the index does not tell its size")
+            raise NoParts("the index does not tell its size")
         self._index = index
         self._url = url
         self._size = size

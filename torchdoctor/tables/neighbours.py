@@ -40,6 +40,37 @@ def needs_capability(package: str) -> tuple[int, int] | None:
     return int(major), int(minor)
 
 
+def torchaudio_needs_torchcodec(torchaudio: str) -> bool:
+    """Say whether load and save of *torchaudio* fail without torchcodec, which it does not require.
+
+    It imports without, and all the rest of it works.
+    """
+    since = load("neighbours")["torchcodec"]["needed_by_torchaudio_from"]
+    return _numbers(torchaudio) >= _numbers(since)
+
+
+def plain_cuda(package: str, version: str) -> int | None:
+    """Return the CUDA major of the wheel of *package* that a plain install takes (vllm).
+
+    torch beside it has to be of that major, else "libcudart.so.13: cannot open shared object
+    file". A label names another build: vllm 0.25.1+cu129 is for CUDA 12. None: unknown.
+    """
+    if label := re.search(r"\+cu(\d\d)\d$", version):
+        return int(label[1])
+    rows = load("neighbours")["plain_cuda"].get(_name(package), {})
+    mine = _numbers(version)
+    return next((int(cuda) for since, cuda in rows.items() if mine >= _numbers(since)), None)
+
+
+def index_for_cuda(package: str, version: str, tag: str) -> str | None:
+    """Return the index that has *package* *version* built for *tag* ("cu129"), None if none has."""
+    row = load("neighbours")["other_cuda"].get(_name(package))
+    public = version.partition("+")[0]
+    if row is None or tag not in row["tags"] or _numbers(public) < _numbers(row["since"]):
+        return None
+    return str(row["index"]).format(version=public, tag=tag)
+
+
 def numpy2_from(platform: str) -> str:
     """Return the first torch release that works with NumPy 2 on *platform*."""
     return str(load("neighbours")["numpy2"]["windows" if platform.startswith("win") else "other"])
@@ -60,6 +91,16 @@ def mkl_breaks(mkl: str, torch: str) -> bool | None:
     if _numbers(mkl) < _numbers(table["breaks_from"]):
         return False
     return True if _numbers(torch) <= _numbers(table["last_torch_affected"]) else None
+
+
+def setuptools_breaks(setuptools: str, torch: str) -> bool:
+    """Say whether building an extension against *torch* fails for want of pkg_resources.
+
+    "No module named 'pkg_resources'" from torch.utils.cpp_extension; torch itself imports.
+    """
+    table = load("neighbours")["setuptools"]
+    gone = _numbers(setuptools) >= _numbers(table["without_pkg_resources_from"])
+    return gone and _numbers(torch) <= _numbers(table["last_torch_importing_it"])
 
 
 def cxx11_abi(torch: str, tag: str) -> bool | None:
