@@ -38,6 +38,14 @@ def test_what_is_written_to_a_copy_stays_there(copy: Environment) -> None:
     assert original.read_text() == before
 
 
+def test_a_copy_that_shares_folders_refuses_to_write_there() -> None:
+    environment = environments.copy(environments.copies() / uuid.uuid4().hex, whole=False)
+    assert environment.run("-c", "import torch, numpy, sympy").returncode == 0
+    with pytest.raises(AssertionError, match="shared: numpy/version"):
+        environment.write("numpy/version.py", "")
+    environments.drop_copies()
+
+
 def test_a_copy_writes_no_byte_code_into_itself(copy: Environment) -> None:
     copy.write("fresh.py", "")
     assert copy.run("-c", "import fresh").returncode == 0
