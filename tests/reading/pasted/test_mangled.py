@@ -1,0 +1,112 @@
+"""A listing says the same after what people do to it, or it is said what could not be read."""
+
+from __future__ import annotations
+
+import codecs
+from pathlib import Path
+
+import pytest
+
+from tests.reading.pasted import facts, manglings, samples
+from torchdoctor.reading import pasted
+from torchdoctor.reading.pasted import Pasted
+
+CORPUS = Path(__file__).parents[2] / "corpus"
+TEXTS = {
+    **{path.parent.name: path.read_text("utf-8") for path in sorted(CORPUS.glob("*/input.txt"))},
+    **samples.ALL,
+}
+SEEDS = range(4)
+CONTRADICTORY = {
+    "068-pip-overwrites-conda-pytorch": "half of it shows conda's torch only",
+    "076-notebook-kernel-other-python": "half of it shows the other environment only",
+    "079-nccl-acs-two-5880-ada": "half of it shows one run of two",
+    "094-nccl-differs-between-nodes": "half of it shows one node of two",
+    "122-hard-p2p-hang-then-shm": "half of it shows one run of two",
+}
+"""Texts of which a part says what the whole takes back."""
+
+
+def read(text: str) -> Pasted:
+    return pasted.read([("x", text)])
+
+
+def test_the_corpus_is_there() -> None:
+    assert len(TEXTS) > 100
+
+
+@pytest.mark.parametrize("mangling", [*manglings.EXACT, "indented"])
+@pytest.mark.parametrize("name", TEXTS)
+def test_it_says_the_same(name: str, mangling: str) -> None:
+    mangle = manglings.EXACT.get(mangling, manglings.indented)
+    assert facts.of(read(mangle(TEXTS[name]))) == facts.of(read(TEXTS[name]))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "gb18030", "utf-8-sig"])
+@pytest.mark.parametrize("name", TEXTS)
+def test_it_says_the_same_in_any_encoding(name: str, encoding: str) -> None:
+    text = TEXTS[name]
+    data = text.encode(encoding)
+    assert pasted.decode(data, "x") == text
+    assert pasted.decode(codecs.BOM_UTF8 + text.encode(), "x") == text
+
+
+@pytest.mark.parametrize("mangling", manglings.WIDTHS)
+@pytest.mark.parametrize("name", TEXTS)
+def test_wrapped_at_80_it_says_the_same_or_less_and_says_so(name: str, mangling: str) -> None:
+    clean, wrapped = read(TEXTS[name]), read(manglings.WIDTHS[mangling](TEXTS[name]))
+    less = facts.of(wrapped)
+    if less != facts.of(clean):
+        assert not facts.contradictions(less, facts.of(clean))
+        assert wrapped.unread
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", [name for name in TEXTS if name not in CONTRADICTORY])
+def test_with_its_lines_shuffled_it_makes_nothing_up(name: str, seed: int) -> None:
+    clean, mixed = read(TEXTS[name]), read(manglings.shuffled(TEXTS[name], seed))
+    assert not facts.contradictions(facts.of(mixed), facts.of(clean))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", [name for name in TEXTS if name not in CONTRADICTORY])
+def test_with_half_its_lines_it_makes_nothing_up(name: str, seed: int) -> None:
+    clean, half = read(TEXTS[name]), read(manglings.half(TEXTS[name], seed))
+    assert not facts.contradictions(facts.of(half), facts.of(clean))
+    assert half.complete <= clean.complete
+
+
+def test_of_shuffled_listings_nearly_all_that_lost_something_say_so() -> None:
+    silent = []
+    lost = 0
+    for name, text in TEXTS.items():
+        clean = facts.of(read(text))
+        for seed in SEEDS:
+            mixed = read(manglings.shuffled(text, seed))
+            if facts.of(mixed) != clean:
+                lost += 1
+                silent += [] if mixed.unread else [name]
+    assert lost > 50
+    assert len(silent) <= lost * 0.12, silent
+
+
+def test_no_clean_text_is_called_torn() -> None:
+    assert [name for name, text in TEXTS.items() if read(text).unread] == []
+
+
+def test_in_three_megabytes_of_a_log_it_says_the_same() -> None:
+    for name in ("006-win126-fbgemm-env", "VLLM", "104-healthy-8xa100-conda-gcc"):
+        text = TEXTS[name]
+        assert facts.of(read(manglings.in_a_log(text))) == facts.of(read(text)), name
+
+
+@pytest.mark.parametrize(
+    "order",
+    [("quoted", "crlf"), ("escaped", "fenced"), ("coloured", "quoted"), ("quoted", "quoted")],
+)
+def test_two_things_at_once_do_no_more_harm(order: tuple[str, str]) -> None:
+    for name in ("006-win126-fbgemm-env", "VLLM", "045-nms-tv-0201-torch-240", "NVIDIA_SMI"):
+        text = TEXTS[name]
+        for mangling in order:
+            text = manglings.EXACT[mangling](text)
+        assert facts.of(read(text)) == facts.of(read(TEXTS[name])), name
