@@ -102,19 +102,23 @@ def test_wrong_usage_is_told_in_json_when_json_was_asked_for(tmp_path: Path) -> 
 def bad_inputs(folder: Path) -> dict[str, str]:
     """Write every kind of input that is none, and return name -> what is said of it."""
     (folder / "empty.json").write_bytes(b"")
-    (folder / "rubbish.json").write_bytes(bytes(range(256)) * 8)
+    (folder / "rubbish.bin").write_bytes(bytes(range(256)) * 8)
+    (folder / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(64))
     (folder / "notes.json").write_text("hello\n")
     (folder / "other.json").write_text('{"a": 1}')
     (folder / "newer.json").write_text('{"schema": "torchdoctor.snapshot/9"}')
     (folder / "cut.json").write_text('{"schema": "torchdoctor.snapshot/1", "pro')
     (folder / "folder").mkdir()
     with (folder / "huge.json").open("wb") as file:
+        file.write(b'{"schema": "torchdoctor.snapshot/1"')
         file.truncate(200 * 1024 * 1024)
     return {
         "missing.json": "cannot be read",
         "empty.json": "is empty",
-        "rubbish.json": "binary",
-        "other.json": "no snapshot",
+        "rubbish.bin": "not a text",
+        "picture.png": "a picture",
+        "notes.json": "nothing that torchdoctor can use",
+        "other.json": "nothing that torchdoctor can use",
         "newer.json": "newer torchdoctor",
         "cut.json": "cut off",
         "folder": "is a folder",

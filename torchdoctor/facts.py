@@ -416,3 +416,6 @@ class Facts:
     kernel: Kernel | Unknown = NOT_COLLECTED
     toolkits: tuple[Toolkit, ...] | Unknown = NOT_COLLECTED
     expectation: Expectation = Expectation()
+    remarks: tuple[str, ...] = ()
+    """What could not be read although it looked like something known, and what contradicts
+    itself; one sentence each."""

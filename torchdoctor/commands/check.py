@@ -20,7 +20,11 @@ HELP = "say whether PyTorch will work here, if not why not, and what to run to f
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of this verb."""
     parser.add_argument(
-        "inputs", nargs="*", metavar="INPUT", help="a snapshot (- for standard input); none: here"
+        "inputs",
+        nargs="*",
+        metavar="INPUT",
+        help="snapshots, listings, logs, error texts of one machine (- for standard input); "
+        "none: look at this machine",
     )
     looking.options(parser)
     output.options(parser)
@@ -60,7 +64,6 @@ def execute(args: argparse.Namespace) -> int:
     from torchdoctor.reading import machine  # noqa: F401, PLC0415
     from torchdoctor.report import document  # noqa: PLC0415
     from torchdoctor.run import run  # noqa: PLC0415
-
     from torchdoctor.tables import load  # noqa: PLC0415
 
     checks = _checks(args)
@@ -69,7 +72,7 @@ def execute(args: argparse.Namespace) -> int:
     seen = waiting()
     outcomes = run(checks, seen.facts)
     report = document.build(
-        target=_target(seen, args.inputs),
+        target=target(seen, args.inputs),
         findings=plan.findings_of(outcomes),
         outcomes=outcomes,
         plan=plan.make(checks, seen.facts, outcomes),
@@ -101,17 +104,20 @@ def exit_code(
     return 3 if any(outcome.status in untold for outcome in outcomes) else 0
 
 
-def _target(seen: Look, inputs: list[str]) -> Target:
+def target(seen: Look, inputs: list[str]) -> Target:
+    """Return what a report says of the machine that was looked at."""
     from torchdoctor.facts import Interpreter, Platform  # noqa: PLC0415
+    from torchdoctor.reading import machine  # noqa: PLC0415
     from torchdoctor.report.document import Target  # noqa: PLC0415
 
     platform, interpreter = seen.facts.platform, seen.facts.interpreter
+    looked = any(not name.startswith(machine.TEXT) for name in seen.snapshot.probes)
     return Target(
-        "live" if seen.live else "snapshot",
+        "live" if seen.live else "snapshot" if looked else "text",
         inputs=tuple(inputs),
         os=(platform.name or platform.system) if isinstance(platform, Platform) else None,
         python=interpreter.version if isinstance(interpreter, Interpreter) else None,
-        collected_at=seen.snapshot.collected_at,
+        collected_at=seen.snapshot.collected_at or None,
     )
 
 
@@ -119,7 +125,8 @@ def _essential_unknown(seen: Look) -> bool:
     """Tell whether it stayed open if torch imports, though somebody looked."""
     from torchdoctor.facts import Unknown  # noqa: PLC0415
 
-    asked = seen.snapshot.options.get("import_torch") is not False
+    options = seen.snapshot.options
+    asked = bool(options) and options.get("import_torch") is not False
     return isinstance(seen.facts.torch, Unknown) or (
         asked and isinstance(seen.facts.trial, Unknown)
     )

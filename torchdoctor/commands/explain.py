@@ -15,8 +15,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the explanation; return 0."""
+    from torchdoctor.commands import install  # noqa: PLC0415 - only the verb that runs pays
     from torchdoctor.registry import all_checks  # noqa: PLC0415 - only the verb that runs pays
     from torchdoctor.report import explain, printing  # noqa: PLC0415
 
-    printing.write(explain.explain(args.name, all_checks()), sys.stdout)
+    if args.name in install.FINDS:
+        said = (
+            f"{args.name}: a finding of torchdoctor install\n\n{explain.cleaned(install.ABOUT)}\n"
+        )
+    else:
+        said = explain.explain(args.name, all_checks())
+    printing.write(said, sys.stdout)
     return 0

@@ -96,14 +96,10 @@ def begin(args: argparse.Namespace) -> Callable[[], Look]:
     """
     if args.expect:  # a wrong word is told before anything is looked at
         _expected(args)
-    if len(args.inputs) > 1:
-        raise DoctorError(
-            f"{args.inputs[1]} is a second input; check reads one snapshot at a time.",
-            file=args.inputs[1],
-            kind="usage",
-        )
     if args.inputs:
-        taken = _stdin() if args.inputs == ["-"] else _file(Path(args.inputs[0]))
+        from torchdoctor import inputs  # noqa: PLC0415 - a live machine has none
+
+        taken = inputs.read(args.inputs)
         return lambda: _judged(taken, args, live=False)
     looking = Background(partial(look, args, os.environ))
     return lambda: _judged(looking.result(), args, live=True)
@@ -116,30 +112,21 @@ def _expected(args: argparse.Namespace) -> Expectation:
 
 
 def _judged(snapshot: Snapshot, args: argparse.Namespace, *, live: bool) -> Look:
-    from torchdoctor.reading import machine  # noqa: PLC0415 - while the probes run
+    from torchdoctor.facts import Facts  # noqa: PLC0415 - while the probes run
+    from torchdoctor.reading import machine  # noqa: PLC0415
 
-    return Look(machine.read(snapshot, _expected(args)), snapshot, live=live)
-
-
-def _stdin() -> Snapshot:
-    from torchdoctor.snapshot import LARGEST, parse  # noqa: PLC0415 - one of many ways in
-
-    raw = sys.stdin.buffer.read(LARGEST + 1)
-    if len(raw) > LARGEST:
-        raise DoctorError(f"- (standard input) has more than {LARGEST >> 20} MB.", file="-")
-    return parse(raw, "- (standard input)")
-
-
-def _file(path: Path) -> Snapshot:
-    from torchdoctor.snapshot import load  # noqa: PLC0415 - one of many ways in
-
-    if path.is_dir():
+    expected = _expected(args)
+    facts = machine.read(snapshot, expected)
+    texts = [name for name in snapshot.probes if name.startswith(machine.TEXT)]
+    if texts and facts == Facts(expectation=expected, remarks=facts.remarks):
+        name = texts[0].removeprefix(machine.TEXT)
+        why = f" ({facts.remarks[0].rstrip('.')})" if facts.remarks else ""
         raise DoctorError(
-            f"{path} is a folder, not a snapshot; to look at the environment in it, use: "
-            f"torchdoctor check --python {path}",
-            file=str(path),
+            f"{name} holds nothing that torchdoctor can use{why}; give an error text, a log, the "
+            "output of collect_env, pip list or nvidia-smi, or a snapshot.",
+            file=name,
         )
-    return load(path)
+    return Look(facts, snapshot, live=live)
 
 
 def _refuse_what_is_no_python(snapshot: Snapshot, given: str) -> None:

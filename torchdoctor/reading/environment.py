@@ -399,6 +399,10 @@ def tag_of(version: str, said: Mapping[str, str | None], conda_build: str | None
 def _tag_of_conda(build: str) -> str | None:
     if re.search(r"(^|_)cpu(_|$)", build):
         return "cpu"
+    from torchdoctor.tables import platforms  # noqa: PLC0415 - conda's builds only
+
+    if known := platforms.conda_build(build):
+        return "cu" + known.cuda.replace(".", "") if known.cuda else "cpu"
     if cuda := re.search(r"(?:^|_)cu(?:da)?_?(\d+)\.?(\d*)", build):
         digits = cuda[1] + cuda[2]
         return f"cu{digits}" if 2 <= len(digits) <= 3 else None  # noqa: PLR2004

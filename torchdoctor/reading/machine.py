@@ -9,6 +9,10 @@ from torchdoctor.reading import driver, environment, host, import_trial
 from torchdoctor.snapshot import Snapshot
 
 
+TEXT = "text "
+"""What was pasted is kept among the probes, by this and the name of its file."""
+
+
 def read(snapshot: Snapshot, expectation: Expectation) -> Facts:
     """Return the facts that *snapshot* holds, under what the user expects of the machine.
 
@@ -29,7 +33,26 @@ def read(snapshot: Snapshot, expectation: Expectation) -> Facts:
         untried = Unknown("not tried (--no-import)")
         known |= {"trial": untried, "companion_trials": untried, "runtime": untried}
         known["symptoms"] = untried
+    texts = [(n.removeprefix(TEXT), r.stdout.text) for n, r in probes.items() if n.startswith(TEXT)]
+    if texts:
+        known = _with_texts(known, texts)
     facts = Facts(expectation=expectation, **known)  # type: ignore[arg-type]
     if snapshot.redacted and isinstance(facts.interpreter, Interpreter):
         return replace(facts, interpreter=replace(facts.interpreter, redacted=True))
     return facts
+
+
+def _with_texts(known: dict[str, object], texts: list[tuple[str, str]]) -> dict[str, object]:
+    """Return *known* and what *texts* say; a probe's own answer is believed before a text."""
+    from torchdoctor.reading import pasted  # noqa: PLC0415 - a live run has no texts
+
+    whole = pasted.read(texts)
+    disagreements = [f"{c.fact}: {c.reason}" for c in whole.conflicts]
+    said: dict[str, object] = {**whole.fields, "remarks": (*whole.unread, *disagreements)}
+    if not known:
+        return said
+    merged = {**said, **{n: v for n, v in known.items() if not isinstance(v, Unknown)}}
+    unknown = {n: v for n, v in known.items() if isinstance(v, Unknown) and n not in said}
+    symptoms = (known.get("symptoms"), said.get("symptoms"))
+    both = [s for group in symptoms if isinstance(group, tuple) for s in group]
+    return merged | unknown | ({"symptoms": tuple(both)} if both else {})

@@ -42,7 +42,7 @@ def as_dict(report: Report) -> dict[str, object]:
             "findings": [_finding(f) for f in report.findings_after_plan],
         },
         "checks": [_check(outcome) for outcome in report.outcomes],
-        "data": _plain(report.data),
+        "data": _plain(_data(report)),
     }
     if report.error is not None:
         error = report.error
@@ -97,6 +97,11 @@ def _check(outcome: Outcome) -> dict[str, object]:
         "reason": outcome.reason,
         "seconds": round(outcome.seconds, 6),
     }
+
+
+def _data(report: Report) -> Mapping[str, object]:
+    remarks = {"remarks": list(report.remarks)} if report.remarks else {}
+    return {**report.data, **remarks}
 
 
 def _plain(value: object) -> object:

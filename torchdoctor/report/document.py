@@ -47,6 +47,18 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class Detail:
+    """A line that a verb has to say beside findings and plan, under a heading."""
+
+    heading: str
+    text: str
+    command: bool = False
+    """Whether it is something to type, which is shown as it is."""
+    more: bool = False
+    """Whether it is shown only when everything is."""
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Everything that a report in any format may say."""
 
@@ -59,7 +71,11 @@ class Report:
     outcomes: tuple[Outcome, ...] = ()
     plan: Plan = field(default_factory=Plan)
     data: Mapping[str, object] = field(default_factory=dict)
+    details: tuple[Detail, ...] = ()
+    """What people are told of ``data``."""
     error: Failure | None = None
+    remarks: tuple[str, ...] = ()
+    """What of the input could not be read, or contradicts itself."""
 
     @property
     def verdict_after_plan(self) -> Verdict:
@@ -87,6 +103,7 @@ def build(  # noqa: PLR0913 - one keyword for each part of a report
     data: Mapping[str, object] | None = None,
     facts: Facts | None = None,
     headline: str = "",
+    details: Iterable[Detail] = (),
 ) -> Report:
     """Return the report on *target*.
 
@@ -103,6 +120,8 @@ def build(  # noqa: PLR0913 - one keyword for each part of a report
         outcomes=ran,
         plan=Plan() if plan is None else plan,
         data=data or {},
+        remarks=facts.remarks if facts else (),
+        details=tuple(details),
     )
 
 

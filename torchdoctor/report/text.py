@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from torchdoctor.model import Evidence, Finding, Outcome, PlannedStep, Status
-    from torchdoctor.report.document import Fault, Report
+    from torchdoctor.report.document import Detail, Fault, Report
 
 Shell = Literal["bash", "powershell", "cmd"]
 
@@ -111,10 +111,13 @@ def _page(report: Report, *, verbose: bool, shell: Shell) -> Iterator[Line]:
         yield Line("Do this", "bold")
         for number, planned in enumerate(report.plan.steps, 1):
             yield from _step(number, planned, shell)
-    yield Line()
+    yield from _details(report.details, verbose=verbose, limit=limit)
+    if report.outcomes or report.findings or verbose:
+        yield Line()
     yield from _outlook(report, [fault.finding for fault in faults], limit)
     yield from _notes(notes, verbose=verbose, limit=limit)
     yield from _not_told(report.outcomes, verbose=verbose)
+    yield from _remarks(report.remarks, verbose=verbose)
     yield from _origin(report, verbose=verbose)
     if report.findings:
         first = (faults or notes)[0].finding
@@ -226,6 +229,18 @@ def _step(number: int, planned: PlannedStep, shell: Shell) -> Iterator[Line]:
         yield Line(command, COMMAND, label=start, command=True)
 
 
+def _details(details: tuple[Detail, ...], *, verbose: bool, limit: int) -> Iterator[Line]:
+    shown = [detail for detail in details if verbose or not detail.more]
+    for heading in dict.fromkeys(detail.heading for detail in shown):
+        yield Line()
+        yield Line(_one_line(heading, limit), "bold")
+        for detail in (d for d in shown if d.heading == heading):
+            if detail.command:
+                yield Line(detail.text, COMMAND, label="  ", command=True)
+            else:
+                yield Line(_one_line(detail.text, limit), label="  ")
+
+
 def _outlook(report: Report, faults: list[Finding], limit: int) -> Iterator[Line]:
     """Say what stands once the plan is done, or what the checks came to when there is none."""
     plan = report.plan
@@ -235,6 +250,8 @@ def _outlook(report: Report, faults: list[Finding], limit: int) -> Iterator[Line
             yield Line(f"No command is known that cures {names}.")
         elif report.outcomes:
             yield Line(f"{_tally(report.outcomes)}.")
+        return
+    if not (report.outcomes or report.findings):  # no check ran, so nothing was replayed
         return
     after = "After this step" if len(plan.steps) == 1 else "After these steps"
     replayed = f" ({_tally(plan.outcomes, 'replayed')})" if plan.outcomes else ""
@@ -279,6 +296,15 @@ def _not_told(outcomes: tuple[Outcome, ...], *, verbose: bool) -> Iterator[Line]
         said.append(_more(left, "check"))
     if said:
         yield Line(f"{'; '.join(said)}.", label="Not told: ")
+
+
+def _remarks(remarks: tuple[str, ...], *, verbose: bool) -> Iterator[Line]:
+    shown = remarks if verbose else remarks[:FEW_LINES]
+    for index, remark in enumerate(shown):
+        label = "Not read: " if index == 0 else " " * len("Not read: ")
+        yield Line(_one_line(remark, LONGEST if verbose else LONG_VALUE), label=label)
+    if len(remarks) > len(shown):
+        yield Line(_more(len(remarks) - len(shown), "remark"), label=" " * len("Not read: "))
 
 
 def _not_told_in_full(untold: list[Outcome]) -> Iterator[Line]:

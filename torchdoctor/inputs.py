@@ -1,0 +1,95 @@
+"""Files that somebody sends: snapshots, listings, logs, all of one machine, into one snapshot."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from io import BufferedReader
+from pathlib import Path
+from typing import cast
+
+from torchdoctor.child import Run, Stream
+from torchdoctor.model import DoctorError
+from torchdoctor.reading.machine import TEXT
+from torchdoctor.reading.pasted import normalise
+from torchdoctor.snapshot import LARGEST, SCHEMA, Snapshot, parse
+
+_OURS = SCHEMA.partition("/")[0].encode()
+
+
+def read(names: Sequence[str]) -> Snapshot:
+    """Return the files *names* (``-`` is standard input) as one snapshot of one machine.
+
+    Raises:
+        DoctorError: one cannot be read, is no text, or there are two snapshots.
+
+    """
+    snapshot: Snapshot | None = None
+    texts: dict[str, Run] = {}
+    for name in names:
+        taken = _one(name)
+        if isinstance(taken, Snapshot):
+            if snapshot is not None:
+                raise DoctorError(
+                    f"{name} is a second snapshot; one machine has one. "
+                    "Check them one after the other.",
+                    file=name,
+                    kind="usage",
+                )
+            snapshot = taken
+        else:
+            texts[TEXT + name] = Run((), "answered", stdout=Stream(taken, len(taken)))
+    if snapshot is None:
+        return Snapshot(collected_at="", probes=texts)
+    return Snapshot(
+        snapshot.collected_at,
+        {**snapshot.probes, **texts},
+        snapshot.options,
+        redacted=snapshot.redacted,
+        tool=snapshot.tool,
+    )
+
+
+def of_text(text: str, name: str = "text") -> Snapshot:
+    """Return the snapshot that a pasted *text* is."""
+    return Snapshot("", {TEXT + name: Run((), "answered", stdout=Stream(text, len(text)))})
+
+
+def _one(name: str) -> Snapshot | str:
+    said = "standard input" if name == "-" else name
+    if name == "-":
+        return _taken(cast("BufferedReader", sys.stdin.buffer), said, None)
+    path = Path(name)
+    if path.is_dir():
+        raise DoctorError(
+            f"{name} is a folder; to look at the environment in it, use: "
+            f"torchdoctor check --python {name}",
+            file=name,
+        )
+    try:
+        with path.open("rb") as stream:
+            return _taken(stream, said, path.stat().st_size)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise DoctorError(
+            f"{name} cannot be read: {reason}; give a file that is there.", file=name
+        ) from error
+
+
+def _taken(stream: BufferedReader, name: str, size: int | None) -> Snapshot | str:
+    head = stream.peek(4096)
+    if not head.strip():
+        raise DoctorError(
+            f"{name} is empty; give the text of an error, a listing, or a snapshot "
+            "(torchdoctor collect -o snapshot.json).",
+            file=name,
+        )
+    if head.lstrip()[:1] != b"{" or _OURS not in head:
+        return normalise.load(stream, name)
+    if size is not None and size > LARGEST:
+        raise DoctorError(
+            f"{name} has {size >> 20} MB; a snapshot has at most {LARGEST >> 20} MB. "
+            "Make a new one with: torchdoctor collect -o snapshot.json",
+            file=name,
+        )
+    return parse(stream.read(LARGEST + 1), name)
