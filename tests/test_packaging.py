@@ -29,10 +29,12 @@ def test_every_package_is_listed() -> None:
 
 def test_every_data_file_is_shipped() -> None:
     data = PROJECT["tool"]["setuptools"]["package-data"]
-    for path in (ROOT / "torchdoctor").rglob("*"):
-        if path.is_file() and path.suffix not in {".py", ".pyc"}:
-            package = path.parent.relative_to(ROOT).as_posix().replace("/", ".")
-            assert any(path.match(pattern) for pattern in data.get(package, ())), path
+    for top in ("torchdoctor", "checks", "windows"):
+        for path in (ROOT / top).rglob("*"):
+            if path.is_file() and path.suffix not in {".py", ".pyc"}:
+                folder = path.parent.relative_to(ROOT).as_posix()
+                package = MAPPED.get(folder, folder).replace("/", ".")
+                assert any(path.match(pattern) for pattern in data.get(package, ())), path
 
 
 def test_the_version_is_said_once() -> None:
