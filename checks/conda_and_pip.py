@@ -53,7 +53,8 @@ def check(
     mixed = [
         (name, record, foreign)
         for name in OWNERS
-        if (record := _record(conda, name)) and (foreign := _foreign(name, conda, distributions))
+        if (record := _record(conda, name))
+        and (foreign := _foreign(name, record, conda, distributions))
     ]
     if not mixed:
         return
@@ -67,6 +68,7 @@ def check(
         f"{taken}: each deletes or overwrites files of the other.",
         (*_evidence(mixed, imported), *trials.evidence(trial)),
         _steps(mixed, imported, conda, facts),
+        because_of=("user-site-shadow",),
     )
 
 
@@ -80,12 +82,27 @@ def _own(package: CondaPackage) -> bool:
 
 
 def _foreign(
-    name: str, conda: Conda, distributions: tuple[Distribution, ...] | Unknown
+    name: str,
+    record: CondaPackage,
+    conda: Conda,
+    distributions: tuple[Distribution, ...] | Unknown,
 ) -> str | None:
-    """Return the version of a copy that pip or uv installed beside conda's."""
+    """Return the version of a copy that pip or uv installed beside conda's.
+
+    Where its installer is not known, a copy of another version cannot be conda's.
+    """
     if not isinstance(distributions, Unknown):
         found = [d for d in distributions if d.name == name and not d.user_site]
-        return next((d.version for d in found if d.installer and "conda" not in d.installer), None)
+        own = record.version if record.name == name or name == "torch" else ""
+        return next(
+            (
+                d.version
+                for d in found
+                if (d.installer and "conda" not in d.installer)
+                or (not d.installer and own and d.version.partition("+")[0] != own)
+            ),
+            None,
+        )
     return next((p.version for p in conda.packages if p.name == name and not _own(p)), None)
 
 

@@ -63,11 +63,11 @@ def check(
     facts: Facts,
 ) -> Iterator[Finding]:
     """Look for a container or a WSL without a trace of the GPU that is wanted of it."""
-    cuda = isinstance(torch, Build) and torch.cuda
-    if expectation.accelerator == "cpu" or not (cuda or gpu.expects_cuda(expectation)):
-        return
+    cuda = isinstance(torch, Build) and gpu.cuda(torch)
     asked = gpu.asked_for(symptoms)
     wanted = bool(asked) or gpu.expects_cuda(expectation)
+    if expectation.accelerator == "cpu" or not (cuda or wanted):
+        return
     seen = [Evidence("symptoms", asked.text, asked.source)] if asked else []
     if platform.wsl == 1:
         yield _wsl1(platform, seen, wanted=wanted)

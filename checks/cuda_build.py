@@ -18,9 +18,8 @@ AMD targets; https://github.com/pytorch/pytorch/issues/168065
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-from torchdoctor import choose, effects, gpu, steps
+from torchdoctor import choose, gpu, steps
 from torchdoctor.facts import (
     Build,
     DeviceNode,
@@ -32,7 +31,7 @@ from torchdoctor.facts import (
     Runtime,
     Unknown,
 )
-from torchdoctor.model import CannotTell, Evidence, Finding, Layer, Severity, Step
+from torchdoctor.model import CannotTell, Evidence, Finding, Severity, Step
 from torchdoctor.tables import gpus as table
 
 FAMILY = "build"
@@ -110,7 +109,7 @@ def _finding(
             Evidence("torch.tag", torch.tag or kind, "torch/version.py"),
             Evidence("gpus", names, "the driver" if better == "cuda" else "the PCI bus, /dev/kfd"),
         ),
-        () if severity == "note" else tuple(_cures(torch, choice, names, facts)),
+        () if severity == "note" else tuple(_cures(choice, names, facts)),
         confidence="certain" if better == "cuda" else "possible",
     )
 
@@ -119,17 +118,9 @@ def _jetson(facts: Facts) -> bool:
     return isinstance(facts.platform, Platform) and facts.platform.jetson
 
 
-def _cures(torch: Build, choice: choose.Choice | None, names: str, facts: Facts) -> Iterator[Step]:
-    if _jetson(facts):
-        yield steps.by_hand(
-            "install-jetson-wheel",
-            "Install NVIDIA's own torch wheel for this JetPack (index: pypi.jetson-ai-lab.io)",
-            why="The general wheels have no code for the GPU of this Jetson.",
-            layer=Layer.PACKAGES,
-            cost=steps.BUILD,
-            effect=effects.change(torch=replace(torch, cuda="12.6", tag="cu126")),
-        )
-    elif choice:
+def _cures(choice: choose.Choice | None, names: str, facts: Facts) -> Iterator[Step]:
+    yield from steps.jetson_wheels(facts)
+    if choice:
         why = f"This build has code for {names}."
         yield steps.change_build(facts, choice, why=why)
 

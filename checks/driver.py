@@ -42,7 +42,7 @@ FINDS = ("driver-missing", "driver-too-old", "driver-not-answering")
 
 
 def check(
-    platform: Platform,
+    platform: Platform | Unknown,
     torch: Build | Unknown | None,
     driver: Driver | Unknown | None,
     gpus: tuple[Gpu, ...] | Unknown,
@@ -54,13 +54,17 @@ def check(
     facts: Facts,
 ) -> Iterator[Finding]:
     """Judge the driver by what it says, and by what the build of torch needs of it."""
-    if platform.system == "darwin" or platform.wsl == 1:
+    if isinstance(platform, Platform) and (platform.system == "darwin" or platform.wsl == 1):
         return
     if isinstance(driver, Driver) and gpu.silent(driver):
         yield _not_answering(driver, expectation, facts)
         return
-    cuda = torch.cuda if isinstance(torch, Build) else None
     too_old = gpu.symptom(symptoms, "cuda-driver-too-old", "cuda-needs-newer-driver")
+    none = gpu.symptom(symptoms, "no-nvidia-driver")
+    cuda = _cuda(torch, too_old)
+    if isinstance(driver, Unknown) and none and not isinstance(container, Container):
+        yield from _said_missing(none, facts)
+        return
     if isinstance(driver, Unknown) and not (too_old and cuda):
         raise CannotTell(f"driver: {driver.reason}")
     if driver is None or (isinstance(driver, Driver) and gpu.not_loaded(driver)):
@@ -72,6 +76,17 @@ def check(
         return
     if cuda and not gpu.available(runtime) and not _no_nvidia(gpus):
         yield from _too_old(cuda, driver, too_old, facts)
+
+
+def _cuda(torch: Build | Unknown | None, message: Symptom | None) -> str | None:
+    """Return the CUDA of *torch*; where only its message is known, the oldest that it can be.
+
+    A driver runs every build of its CUDA major, so what calls it too old is of the next one.
+    """
+    if torch is None or (isinstance(torch, Build) and gpu.kind(torch)):
+        return gpu.cuda(torch) if torch else None
+    major = (message.values.get("cuda", "") if message else "").partition(".")[0]
+    return f"{int(major) + 1}.0" if major.isdigit() else None
 
 
 def _no_nvidia(gpus: tuple[Gpu, ...] | Unknown) -> bool:
@@ -132,6 +147,22 @@ def _missing(driver: Driver | None, cuda: str | None, facts: Facts, *, nouveau: 
     )
 
 
+def _said_missing(message: Symptom, facts: Facts) -> Iterator[Finding]:
+    """Yield the finding where only torch's message tells of the driver."""
+    if gpu.available(facts.runtime) or gpu.hidden_by(facts.variables):
+        return
+    cpu = facts.expectation.accelerator == "cpu"
+    yield Finding(
+        "driver-missing",
+        "note" if cpu else "error",
+        "torch was asked for a GPU and found no NVIDIA driver.",
+        (Evidence("symptoms", message.text, message.source),),
+        () if cpu else tuple(_install(None, None, facts)),
+        confidence="likely",
+        because_of=("container-no-gpu", "wsl1-no-gpu"),
+    )
+
+
 def _install(driver: Driver | None, cuda: str | None, facts: Facts) -> Iterator[Step]:
     cards = gpu.of_nvidia(facts.gpus)
     if not cards and not isinstance(facts.gpus, Unknown):
@@ -170,7 +201,9 @@ def _too_old(
         raise CannotTell(f"driver {release} reports CUDA {newer}, so cuda-compat may bridge them")
     found = f"The NVIDIA driver {release}" if release else "The NVIDIA driver"
     cpu = facts.expectation.accelerator == "cpu"
-    evidence = [Evidence("torch.cuda", cuda, "torch/version.py")]
+    told = isinstance(facts.torch, Build) and gpu.cuda(facts.torch) == cuda
+    need = f"CUDA {cuda}" if told else f"the CUDA ({cuda} or newer)"
+    evidence = [Evidence("torch.cuda", cuda, "torch/version.py")] if told else []
     if isinstance(driver, Driver) and release:
         evidence.append(Evidence("driver.release", release, driver.source or "the driver"))
     if message:
@@ -179,7 +212,7 @@ def _too_old(
     yield Finding(
         "driver-too-old",
         "note" if cpu else "error",
-        f"{found} is too old for CUDA {cuda} of this torch, which needs {needed} or newer.",
+        f"{found} is too old for {need} of this torch, which needs {needed} or newer.",
         tuple(evidence),
         () if cpu else tuple(_cures(cuda, needed, release, facts)),
         confidence="certain" if tried else "likely",
@@ -187,9 +220,10 @@ def _too_old(
 
 
 def _cures(cuda: str, needed: str, release: str | None, facts: Facts) -> Iterator[Step]:
-    if release and isinstance(facts.torch, Build):
+    if release:
         asked = replace(gpu.filled(facts), driver=Driver(release))
-        choice = choose.choose(asked, accelerator="cuda", release=facts.torch.public)
+        now = facts.torch.public if isinstance(facts.torch, Build) else None
+        choice = choose.choose(asked, accelerator="cuda", release=now) if now else None
         choice = choice or choose.choose(asked, accelerator="cuda")
         if choice:
             yield steps.change_build(facts, choice, why=f"This build runs on driver {release}.")
@@ -216,4 +250,6 @@ def _upgrade(needed: str, cuda: str | None, facts: Facts) -> Step | None:
 
 
 def _minimum(cuda: str, facts: Facts) -> str | None:
-    return drivers.minimum_driver(cuda, gpu.driver_platform(facts.platform) or "")
+    known = gpu.driver_platform(facts.platform)
+    key = known or next(iter(gpu.platform_keys(facts.platform)), "")
+    return drivers.minimum_driver(cuda, key)

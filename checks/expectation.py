@@ -26,7 +26,7 @@ from torchdoctor.facts import (
     Unknown,
 )
 from torchdoctor.model import CannotTell, Evidence, Finding, Step
-from torchdoctor.tables import builds, drivers, releases
+from torchdoctor.tables import drivers
 
 FAMILY = "system"
 FINDS = ("expectation-unmet",)
@@ -153,22 +153,11 @@ def _gpus(expectation: Expectation, torch: Build, facts: Facts) -> Iterator[Find
 
 
 def _newer_cuda(torch: Build, least: str, facts: Facts) -> Iterator[Step]:
-    key = gpu.platform_key(facts.platform) or ""
-    asked = gpu.filled(facts)
-    for release in (torch.public, *(r.version for r in releases.torch_releases())):
-        for build in builds.builds(release, key):
-            if build.cuda is None or drivers.compare(build.cuda, least) < 0:
-                continue
-            if (
-                choose.python_fits(asked, release)
-                and choose.libc_fits(asked, release)
-                and choose.driver_fits(asked, build)
-                and choose.gpus_fit(asked, release, build)
-            ):
-                choice = choose.at(facts, release, build.tag)
-                why = f"This build was made with CUDA {build.cuda}."
-                yield steps.change_build(facts, choice, why=why)
-                return
+    for release in (torch.public, None):
+        if choice := choose.choose(facts, accelerator="cuda", release=release):
+            why = f"This build was made with CUDA {least} or newer."
+            yield steps.change_build(facts, choice, why=why)
+            return
 
 
 def _finding(words: str, has: str, fact: str, value: str, cure: tuple[Step, ...] = ()) -> Finding:

@@ -21,7 +21,7 @@ from dataclasses import replace
 from torchdoctor import choose, effects, gpu, steps
 from torchdoctor.facts import Build, Facts, ImportTrial, Platform, Symptom, Unknown
 from torchdoctor.model import CannotTell, Evidence, Finding, Layer, Step
-from torchdoctor.tables import drivers, releases
+from torchdoctor.tables import builds, drivers, releases
 
 FAMILY = "build"
 FINDS = ("glibc-too-old",)
@@ -52,7 +52,7 @@ def check(
     if release is None:
         raise CannotTell(f"torch {torch.version} is not in the tables of releases")
     key = releases.platform_key(platform.system, platform.machine)
-    lowest = release.glibc.get(key or "")
+    lowest = builds.glibc(torch.public, torch.tag or "", key or "") or release.glibc.get(key or "")
     if lowest is None or drivers.compare(platform.libc_version, lowest) >= 0:
         return
     evidence = [Evidence("platform.libc_version", platform.libc_version, "the interpreter")]

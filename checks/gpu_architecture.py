@@ -10,7 +10,8 @@ belongs to release and build together: 2.10.0+cu128 has V100, 2.11.0+cu128 has n
 
 A kernel that ran settles it, whatever a warning says (GB10 is warned about and works), and one that
 died of another error is another check's subject. What the installed torch says of itself
-(``torch.cuda.get_arch_list()``) goes before the tables.
+(``torch.cuda.get_arch_list()``, the list in its warning) goes before the tables; a warning alone is
+believed where it names a GPU of a generation that the build does not have.
 
 The fix is another build of the same release, else another release; never a driver or a toolkit.
 Sources: code flags in the wheels, PyTorch's build scripts, lists printed by users, per row.
@@ -22,9 +23,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from torchdoctor import choose, gpu, steps
+from torchdoctor import choose, conda_steps, constraints, gpu, steps
 from torchdoctor.facts import (
     Build,
+    Conda,
     Expectation,
     Facts,
     Gpu,
@@ -35,6 +37,7 @@ from torchdoctor.facts import (
 )
 from torchdoctor.model import CannotTell, Evidence, Finding, Severity, Step
 from torchdoctor.tables import gpus as table
+from torchdoctor.tables import platforms
 
 FAMILY = "gpu"
 FINDS = ("arch-not-supported", "arch-dropped")
@@ -43,6 +46,8 @@ NO_CODE = re.compile(
     r"no kernel image|NoKernelImage|NO_BINARY_FOR_GPU|invalid device function"
     r"|\bno (?:binary|code object)\b|\b[Ee]rror \(?(?:209|98)\b"
 )
+KEPT = 75
+"""Of 7.5 and newer, code was never taken out of a build again."""
 UUID = re.compile(r"GPU-[0-9a-f]{8}-[0-9a-f-]{27}")
 
 
@@ -56,8 +61,8 @@ class Code:
 
 
 def check(
-    platform: Platform,
-    torch: Build | None,
+    platform: Platform | Unknown,
+    torch: Build | Unknown | None,
     gpus: tuple[Gpu, ...] | Unknown,
     runtime: Runtime | Unknown,
     symptoms: tuple[Symptom, ...] | Unknown,
@@ -66,16 +71,26 @@ def check(
     facts: Facts,
 ) -> Iterator[Finding]:
     """Compare the capability of each GPU with the code in the build; a real kernel goes first."""
-    if torch is None or not torch.cuda or gpu.works(runtime):
+    if torch is None or gpu.works(runtime):
+        return
+    warned = gpu.symptom(symptoms, "gpu-not-in-build") is not None
+    kind = gpu.kind(torch) if isinstance(torch, Build) else None
+    if isinstance(torch, Unknown) and not warned:
+        raise CannotTell(f"torch: {torch.reason}")
+    if kind not in (None, "cuda") or (kind is None and not warned):
         return
     cards = _cards(gpus, runtime, symptoms, variables)
     if cards is None:
         raise CannotTell("which GPUs are here is not known")
-    code = _code(torch, runtime, platform)
-    bad = [card for card in cards if _runs(card, code, torch, runtime) is False]
+    if isinstance(platform, Platform) and platform.jetson:
+        cards = tuple(_of_jetson(card, facts) for card in cards)
+    code = _code_in(symptoms) or _code(torch, runtime, platform, facts.conda)
+    bad = [card for card in cards if _runs(card, code, torch, runtime, symptoms) is False]
+    name = f"torch {torch.version}" if isinstance(torch, Build) else "This torch"
     if not bad:
-        if cards and code is None and not isinstance(runtime, Runtime):
-            raise CannotTell(f"for which GPUs torch {torch.version} has code is not in the tables")
+        tried = isinstance(runtime, Runtime) and bool(runtime.devices)
+        if cards and code is None and not tried:
+            raise CannotTell(f"for which GPUs {name} has code is not in the tables")
         return
     severity: Severity = "error" if len(bad) == len(cards) else "warning"
     if expectation.accelerator == "cpu":
@@ -87,9 +102,9 @@ def check(
         seen.append(Evidence("torch", _listed(code), code.source))
     seen += _failures(runtime, symptoms)
     yield Finding(
-        "arch-dropped" if _older(bad, code) else "arch-not-supported",
+        "arch-dropped" if _older(bad, code, symptoms) else "arch-not-supported",
         severity,
-        f"torch {torch.version} has no code for {names}{has}.",
+        f"{name} has no code for {names}{has}.",
         tuple(seen),
         () if severity == "note" else tuple(_cures(torch, bad, cards, facts)),
         confidence="certain" if len(seen) > 2 or isinstance(runtime, Runtime) else "likely",  # noqa: PLR2004
@@ -112,34 +127,113 @@ def _cards(
     said = gpu.symptom(symptoms, "gpu-not-in-build")
     if said is None:
         return None
-    found = re.fullmatch(r"(\d+)\.(\d)", said.values.get("capability", ""))
-    capability = (int(found[1]), int(found[2])) if found else None
+    capability = _pair(said.values.get("capability", ""))
     return (gpu.with_capability(Gpu(said.values.get("gpu", "the GPU"), capability=capability)),)
 
 
-def _code(torch: Build, runtime: Runtime | Unknown, platform: Platform) -> Code | None:
+def _of_jetson(card: Gpu, facts: Facts) -> Gpu:
+    """Return the GPU of a Jetson with the capability that its JetPack tells, where it is one."""
+    row = constraints.jetpack(facts)
+    if card.capability or row is None or len(row.capabilities) != 1:
+        return card
+    return replace(card, name=card.name or "Jetson", capability=row.capabilities[0])
+
+
+def _code_in(symptoms: tuple[Symptom, ...] | Unknown) -> Code | None:
+    """Return the list that torch printed with its warning."""
+    for symptom in _warnings(symptoms):
+        found = re.findall(r"\b(sm|compute)_(\d+)", symptom.values.get("built", ""))
+        if found:
+            sm = tuple(int(number) for kind, number in found if kind == "sm")
+            ptx = tuple(int(number) for kind, number in found if kind == "compute")
+            return Code(sm, ptx, "a warning of torch")
+    return None
+
+
+def _warnings(symptoms: tuple[Symptom, ...] | Unknown) -> tuple[Symptom, ...]:
+    known = () if isinstance(symptoms, Unknown) else symptoms
+    return tuple(s for s in known if s.name == "gpu-not-in-build")
+
+
+def _code(
+    torch: Build | Unknown,
+    runtime: Runtime | Unknown,
+    platform: Platform | Unknown,
+    conda: Conda | Unknown | None,
+) -> Code | None:
     if isinstance(runtime, Runtime) and runtime.arch_list:
         found = [re.match(r"(sm|compute)_(\d+)", entry) for entry in runtime.arch_list]
         sm = tuple(int(m[2]) for m in found if m and m[1] == "sm")
         ptx = tuple(int(m[2]) for m in found if m and m[1] == "compute")
         return Code(sm, ptx, "torch.cuda.get_arch_list()")
-    owner = torch.distribution
+    if isinstance(torch, Unknown):
+        return None
+    owner, key = torch.distribution, gpu.platform_key(platform) or ""
     if owner and owner.installer == "conda":
-        return None  # conda's builds have lists of their own, which no table holds
-    key = gpu.platform_key(platform)
-    listed = table.arch_list(torch.public, torch.tag or "", key or "")
-    return Code(listed.sm, listed.ptx, "the tables") if listed and listed.certain else None
+        return _code_of_conda(conda, key)
+    if isinstance(platform, Platform) and platform.jetson and "+" not in torch.version:
+        return None  # NVIDIA's own wheels for a Jetson, whose lists no table holds
+    tag = torch.tag or ""
+    known = [table.arch_list(torch.public, tag, k) for k in gpu.platform_keys(platform)]
+    lists = [one for one in known if one]
+    if not any(one.certain for one in lists):
+        return None
+    # Where the platform is not known in full, what any of its builds has counts.
+    targets = tuple(sorted({target for one in lists for target in one.sm}))
+    virtual = tuple(sorted({target for one in lists for target in one.ptx}))
+    return Code(targets, virtual, "the tables")
 
 
-def _runs(card: Gpu, code: Code | None, torch: Build, runtime: Runtime | Unknown) -> bool | None:
+def _code_of_conda(conda: Conda | Unknown | None, key: str) -> Code | None:
+    """Return what conda-forge's build has; no table holds the lists of other channels."""
+    record = conda.get("pytorch") if isinstance(conda, Conda) else None
+    if record is None or conda_steps.channel(record.channel) != "conda-forge":
+        return None
+    built = platforms.conda_build(record.build)
+    archs = platforms.conda_archs(built.cuda, key) if built and built.cuda else None
+    return Code(archs, archs[-1:], f"conda-forge, {record.build}") if archs else None
+
+
+def _runs(
+    card: Gpu,
+    code: Code | None,
+    torch: Build | Unknown,
+    runtime: Runtime | Unknown,
+    symptoms: tuple[Symptom, ...] | Unknown,
+) -> bool | None:
     """Say whether *card* runs; what its kernel did goes before what the lists say."""
     if isinstance(runtime, Runtime):
         device = next((d for d in runtime.devices if d.index == card.index), None)
         if device:
             return not (device.kernel and NO_CODE.search(device.kernel))
-    if code is None or card.capability is None:
+    if card.capability is None:
         return None
-    return table.runs(code.sm, code.ptx, card.capability, cuda=torch.cuda)
+    if code is None:
+        return _by_warning(card.capability, symptoms)
+    cuda = gpu.cuda(torch) if isinstance(torch, Build) else None
+    return table.runs(code.sm, code.ptx, card.capability, cuda=cuda)
+
+
+def _by_warning(
+    capability: tuple[int, int], symptoms: tuple[Symptom, ...] | Unknown
+) -> bool | None:
+    """Say False where torch warned of this GPU and has no code of its generation.
+
+    The warning that gives a range is printed for a newer GPU of a generation that works, too.
+    """
+    dotted = f"{capability[0]}.{capability[1]}"
+    for symptom in (s for s in _warnings(symptoms) if s.values.get("capability") == dotted):
+        low, high = (_pair(symptom.values.get(end, "")) for end in ("lowest", "highest"))
+        if low is None or high is None:
+            return False
+        if capability < low or capability[0] > high[0]:
+            return False
+    return None
+
+
+def _pair(text: str) -> tuple[int, int] | None:
+    found = re.fullmatch(r"(\d+)\.(\d)", text)
+    return (int(found[1]), int(found[2])) if found else None
 
 
 def _failures(
@@ -155,9 +249,14 @@ def _failures(
         yield Evidence("symptoms", said.text, said.source)
 
 
-def _older(bad: list[Gpu], code: Code | None) -> bool:
+def _older(bad: list[Gpu], code: Code | None, symptoms: tuple[Symptom, ...] | Unknown) -> bool:
     known = [c.capability[0] * 10 + c.capability[1] for c in bad if c.capability]
-    return bool(known and code and code.sm) and max(known) < min(code.sm if code else ())
+    if code and code.sm:
+        oldest = min(code.sm)
+    else:
+        said = [pair for s in _warnings(symptoms) if (pair := _pair(s.values.get("lowest", "")))]
+        oldest = said[0][0] * 10 + said[0][1] if said else KEPT
+    return bool(known) and max(known) < oldest
 
 
 def _sm(card: Gpu) -> str:
@@ -168,7 +267,9 @@ def _listed(code: Code) -> str:
     return ", ".join([f"sm_{n}" for n in code.sm] + [f"compute_{n}" for n in code.ptx])
 
 
-def _cures(torch: Build, bad: list[Gpu], cards: tuple[Gpu, ...], facts: Facts) -> Iterator[Step]:
+def _cures(
+    torch: Build | Unknown, bad: list[Gpu], cards: tuple[Gpu, ...], facts: Facts
+) -> Iterator[Step]:
     good = [card for card in cards if card not in bad]
     if good and not isinstance(facts.variables, Unknown):
         named = [_entry(card, facts) for card in good]
@@ -178,10 +279,12 @@ def _cures(torch: Build, bad: list[Gpu], cards: tuple[Gpu, ...], facts: Facts) -
             why=f"torch then uses only the GPUs that it has code for: {good[0].name}.",
         )
     asked = gpu.filled(facts) if gpu.of_nvidia(facts.gpus) else replace(facts, gpus=cards)
-    choice = choose.choose(asked, accelerator="cuda", release=torch.public)
-    if choice is None or choice.tag == torch.tag:
+    now = torch if isinstance(torch, Build) else None
+    choice = choose.choose(asked, accelerator="cuda", release=now.public) if now else None
+    if choice is None or (now and choice.tag == now.tag):
         choice = choose.choose(asked, accelerator="cuda")
-    if choice and (choice.release, choice.tag) != (torch.public, torch.tag):
+    yield from steps.jetson_wheels(facts)
+    if choice and (now is None or (choice.release, choice.tag) != (now.public, now.tag)):
         names = ", ".join(dict.fromkeys(card.name for card in bad))
         yield steps.change_build(facts, choice, why=f"This build has code for {names}.")
 

@@ -16,7 +16,7 @@ https://numpy.org/doc/stable/numpy_2_0_migration_guide.html
 
 from collections.abc import Iterator, Mapping
 
-from torchdoctor import choose, conda_steps, places, requirements, steps
+from torchdoctor import choose, conda_steps, gpu, places, requirements, steps
 from torchdoctor.facts import (
     Build,
     Distribution,
@@ -36,10 +36,10 @@ AFTER = ("torch-present",)
 
 
 def check(
-    torch: Build | None,
+    torch: Build | Unknown | None,
     distributions: tuple[Distribution, ...] | Unknown,
     modules: Mapping[str, Module | None] | Unknown,
-    platform: Platform,
+    platform: Platform | Unknown,
     runtime: Runtime | Unknown,
     symptoms: tuple[Symptom, ...] | Unknown,
     facts: Facts,
@@ -52,33 +52,54 @@ def check(
     own = _numpy(distributions, modules)
     told = [s for s in _of(symptoms) if s.values.get("numpy", "").startswith("2")]
     version = own.version if own else (told[0].values["numpy"] if told else None)
-    first = neighbours.numpy2_from(platform.system)
     if version is None:
         if isinstance(distributions, Unknown):
             raise CannotTell("what is installed was not collected")
         return
     if requirements.accepts(">=2.0.0.dev0", version) is not True:
         return
-    old = requirements.accepts(f"<{first}", torch.public)
-    if old is None:
-        raise CannotTell(f"{torch.version} is no version that can be compared")
-    if not old:
+    refused = gpu.symptom(symptoms, "numpy-not-available") is not None
+    if not _is_old(torch, platform, shown=bool(told), refused=refused):
         return
+    name = "This torch" if isinstance(torch, Unknown) else f"torch {torch.version}"
     evidence = [
-        Evidence("torch.version", torch.version, "torch/version.py"),
         Evidence("distributions", f"numpy {version}", own.folder if own else "the message"),
     ]
+    if isinstance(torch, Build):
+        evidence.insert(0, Evidence("torch.version", torch.version, "torch/version.py"))
     if not isinstance(runtime, Unknown) and runtime.numpy:
         evidence.append(Evidence("runtime.numpy", runtime.numpy, "torch.from_numpy"))
     evidence += [Evidence("symptoms", s.text.strip()[:300], s.source) for s in told[:1]]
     yield Finding(
         "numpy2-abi",
         "warning",
-        f"torch {torch.version} was built for NumPy 1 and NumPy {version} is installed, so "
+        f"{name} was built for NumPy 1 and NumPy {version} is installed, so "
         "tensor.numpy() and torch.from_numpy() fail.",
         tuple(evidence),
-        tuple(_steps(own, first, facts)),
+        tuple(_steps(own, _first(platform), facts)),
     )
+
+
+def _first(platform: Platform | Unknown) -> str:
+    """Return the first torch that works with NumPy 2; on every system where it is unknown."""
+    return neighbours.numpy2_from(platform.system if isinstance(platform, Platform) else "win32")
+
+
+def _is_old(
+    torch: Build | Unknown, platform: Platform | Unknown, *, shown: bool, refused: bool
+) -> bool:
+    """Tell whether *torch* is of NumPy 1: by its version; where unknown, by its own messages."""
+    if isinstance(torch, Unknown):
+        if not (shown and refused):
+            raise CannotTell(f"torch: {torch.reason}")
+        return True
+    old = requirements.accepts(f"<{_first(platform)}", torch.public)
+    if old is None:
+        raise CannotTell(f"{torch.version} is no version that can be compared")
+    everywhere = requirements.accepts(f"<{neighbours.numpy2_from('linux')}", torch.public)
+    if old and isinstance(platform, Unknown) and not (everywhere or refused):
+        raise CannotTell(f"platform: {platform.reason}")
+    return old
 
 
 def _of(symptoms: tuple[Symptom, ...] | Unknown) -> tuple[Symptom, ...]:

@@ -25,6 +25,7 @@ from torchdoctor.facts import (
     ImportTrial,
     Interpreter,
     Platform,
+    Symptom,
     Unknown,
 )
 from torchdoctor.installers import Package
@@ -33,22 +34,32 @@ from torchdoctor.tables import builds, libraries
 
 FAMILY = "files"
 FINDS = ("nvidia-wheels-mixed",)
+LOADED = frozenset(("nccl", "cudnn", "cusparse"))
+"""Families of symbols whose library wheels of several majors write to one place."""
 AFTER = ("torch-present",)
 
 
 def check(
-    torch: Build | None,
-    platform: Platform,
-    interpreter: Interpreter,
+    torch: Build | Unknown | None,
+    platform: Platform | Unknown,
+    interpreter: Interpreter | Unknown,
     distributions: tuple[Distribution, ...],
     trial: ImportTrial | Unknown,
+    symptoms: tuple[Symptom, ...] | Unknown,
     facts: Facts,
 ) -> Iterator[Finding]:
     """Compare the files of each two wheels, of which torch needs one."""
-    if torch is None or torch.distribution is None or platform.system != "linux":
+    if torch is None or (isinstance(platform, Platform) and platform.system != "linux"):
         return
-    asked = nvidia.asked(torch, distributions, platform, interpreter)
-    mixed = list(_mixed(asked, torch, distributions))
+    if isinstance(torch, Unknown):
+        mixed = list(_told(symptoms, distributions))
+    elif torch.distribution is None or isinstance(platform, Unknown):
+        return
+    elif isinstance(interpreter, Unknown):
+        mixed = list(_mixed((), torch, distributions))
+    else:
+        asked = nvidia.asked(torch, distributions, platform, interpreter)
+        mixed = list(_mixed(asked, torch, distributions))
     if not mixed:
         return
     mine, theirs, file = mixed[0]
@@ -73,6 +84,23 @@ def check(
             ),
         ),
     )
+
+
+def _told(
+    symptoms: tuple[Symptom, ...] | Unknown, distributions: tuple[Distribution, ...]
+) -> Iterator[tuple[Distribution, Distribution, str]]:
+    """Yield the newer and the older wheel where a message says that the loaded file is too old.
+
+    torch is not known then; a symbol that is absent is one that came later.
+    """
+    known = () if isinstance(symptoms, Unknown) else symptoms
+    families = {s.values.get("family", "") for s in known if s.name == "undefined-symbol"}
+    if not families & LOADED:
+        return
+    for theirs, mine in permutations(distributions, 2):
+        shared = libraries.same_files(mine.name, theirs.name)
+        if shared and theirs.name < mine.name and any(f in shared[0] for f in families & LOADED):
+            yield mine, theirs, shared[0]
 
 
 def _mixed(

@@ -46,10 +46,36 @@ def check(
             yield from _by_tags(torch.distribution, interpreter, trial, facts)
         return
     known = () if isinstance(distributions, Unknown) else distributions
-    if any(d.name == "torch" for d in known):
+    if there := [d for d in known if d.name == "torch"]:
+        if all(places.foreign(d.folder, interpreter.executable) for d in there):
+            yield _elsewhere(there[0], interpreter, trial, facts)
         return  # its files are gone: torch-files has it
     of_conda = list(_by_record(conda, interpreter, facts))
     yield from of_conda or _by_variable(variables, interpreter, facts)
+
+
+def _elsewhere(
+    distribution: Distribution,
+    interpreter: Interpreter,
+    trial: ImportTrial | Unknown,
+    facts: Facts,
+) -> Finding:
+    prefix = re.sub(r"(?i)[\\/]lib(64)?[\\/].*$", "", distribution.folder)
+    return Finding(
+        "wrong-interpreter",
+        "error",
+        f"torch {distribution.version} is installed in {distribution.folder}, and the Python that "
+        f"runs is {interpreter.executable}, which does not look there.",
+        (
+            Evidence("distributions", f"torch {distribution.version}", distribution.folder),
+            Evidence("interpreter.executable", interpreter.executable, "sys"),
+            *trials.evidence(trial),
+        ),
+        (
+            _use(prefix),
+            *steps.install_torch(facts, why="torch is then found by the Python that runs."),
+        ),
+    )
 
 
 def _by_tags(

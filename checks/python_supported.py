@@ -52,6 +52,8 @@ def check(
         )
         return
     key = _key(platform, interpreter)
+    if not platform.machine:
+        raise CannotTell("for which processor this is was not told")
     if key is None or platform.libc == "musl" or key == "win_arm64":
         if not (torch and key == "win_arm64"):
             yield _no_wheel(platform, key, facts)

@@ -123,17 +123,9 @@ def _steps(
     odd: Mapping[releases.Companion, Build],
     facts: Facts,
 ) -> Iterator[Step]:
-    label = (torch.distribution or torch).version.partition("+")[2] or None
-    wanted = dict(zip(COMPANIONS, releases.companions(torch.version), strict=True))
-    suffix = f"+{label}" if label else ""
-    versions: dict[str, str] = {n: f"{wanted[n]}{suffix}" for n in odd if wanted[n]}
-    if versions and len(versions) == len(odd):
-        yield steps.align(
-            facts,
-            versions,
-            steps.index_for(facts, label),
-            why=f"They are what was released with torch {torch.public}.",
-        )
+    why = f"They are what was released with torch {torch.public}."
+    if step := steps.align_companions(facts, odd, why=why):
+        yield step
     accepted = [set(releases.torch_for(name, b.version)) for name, b in present.items()]
     for release in sorted(set.intersection(*accepted), key=_numbers, reverse=True):
         if choice := choose.choose(facts, release=release):

@@ -19,12 +19,13 @@ https://docs.python.org/3/library/faulthandler.html
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from torchdoctor import choose, effects, steps, trials
+from torchdoctor import choose, effects, places, steps, trials
 from torchdoctor.facts import (
     Build,
     Distribution,
     Facts,
     ImportTrial,
+    Interpreter,
     Record,
     Symptom,
     Unknown,
@@ -65,7 +66,7 @@ def check(
             for finding in _of_record(record, tried, facts):
                 told = told or finding.severity == "error"
                 yield finding
-    if torch is None and not told and (gone := _registered(distributions)):
+    if torch is None and not told and (gone := _registered(distributions, facts)):
         yield Finding(
             "torch-files-missing",
             "error",
@@ -86,9 +87,19 @@ def _untold(name: str, distributions: tuple[Distribution, ...] | Unknown) -> boo
     return len(own) > 1 or any(d.editable for d in own)
 
 
-def _registered(distributions: tuple[Distribution, ...] | Unknown) -> Distribution | None:
+def _registered(
+    distributions: tuple[Distribution, ...] | Unknown, facts: Facts
+) -> Distribution | None:
     known = () if isinstance(distributions, Unknown) else distributions
-    return next((d for d in known if d.name == "torch" and not d.editable), None)
+    python = facts.interpreter.executable if isinstance(facts.interpreter, Interpreter) else ""
+    return next(
+        (
+            d
+            for d in known
+            if d.name == "torch" and not d.editable and not places.foreign(d.folder, python)
+        ),
+        None,
+    )
 
 
 def _of_record(

@@ -34,7 +34,7 @@ def check(
         return
     known = () if isinstance(distributions, Unknown) else distributions
     if any(d.name == "torch" and not d.editable for d in known):
-        return  # its files are gone: torch-files has it
+        return  # its files are gone, or it is of another Python: other checks have it
     python = interpreter.executable if isinstance(interpreter, Interpreter) else "this Python"
     yield Finding(
         "torch-not-installed",

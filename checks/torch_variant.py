@@ -17,10 +17,11 @@ Sources: torchvision/extension.py, torchaudio/_extension/utils.py, https://githu
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from torchdoctor import steps, trials
+from torchdoctor import choose, gpu, steps, trials
 from torchdoctor.facts import Build, Facts, ImportTrial, Platform, Symptom, Unknown
-from torchdoctor.model import CannotTell, Evidence, Finding, Severity
+from torchdoctor.model import CannotTell, Evidence, Finding, Severity, Step
 from torchdoctor.tables import builds, releases
 
 FAMILY = "versions"
@@ -35,7 +36,7 @@ TELLING = {
 
 
 def check(
-    torch: Build | None,
+    torch: Build | Unknown | None,
     torchvision: Build | Unknown | None,
     torchaudio: Build | Unknown | None,
     platform: Platform | Unknown,
@@ -46,6 +47,18 @@ def check(
     """Compare the variant of each companion with torch's."""
     if torch is None:
         return
+    builds_ = {"torchvision": torchvision, "torchaudio": torchaudio}
+    by_message = [
+        finding
+        for name in COMPANIONS
+        if isinstance(torch, Unknown) or isinstance(builds_[name], Unknown)
+        for finding in _by_message(name, symptoms, facts)
+    ]
+    yield from by_message
+    if isinstance(torch, Unknown):
+        if by_message:
+            return
+        raise CannotTell(f"torch: {torch.reason}")
     mine = _variant("torch", torch, platform)
     messages = () if isinstance(symptoms, Unknown) else symptoms
     odd: dict[str, tuple[Build, str, Severity]] = {}
@@ -73,6 +86,42 @@ def check(
         yield _finding(torch, mine or "", odd, told, tries, facts)
 
 
+def _by_message(
+    name: releases.Companion, symptoms: tuple[Symptom, ...] | Unknown, facts: Facts
+) -> Iterator[Finding]:
+    """Yield what the companion itself said of the two CUDA versions, where a version is unknown."""
+    known = () if isinstance(symptoms, Unknown) else symptoms
+    said = next((s for s in known if s.name == TELLING[name][0]), None)
+    if said is None or not (said.values.get("torch") and said.values.get(name)):
+        return
+    mine, its = said.values["torch"], said.values[name]
+    yield Finding(
+        "trio-variant-mixed",
+        "error",
+        f"torch is built for CUDA {mine} and {name} for CUDA {its}, so {name} refuses to load.",
+        (Evidence("symptoms", said.text.strip()[:300], said.source),),
+        tuple(_whole_set(name, _tag(mine), facts)),
+        because_of=("user-site-shadow", "duplicate-install", "conda-pip-mix"),
+    )
+
+
+def _whole_set(name: releases.Companion, tag: str, facts: Facts) -> Iterator[Step]:
+    """Yield the step that installs torch and *name* of one release, as *tag*."""
+    there = replace(facts, **{name: Build("0")})  # type: ignore[arg-type] # the name is a field
+    now = facts.torch.public if isinstance(facts.torch, Build) else None
+    for release in releases.torch_releases():
+        if now not in (None, release.version):
+            continue
+        if any(
+            b.tag == tag
+            for key in gpu.platform_keys(facts.platform)
+            for b in builds.builds(release.version, key)
+        ):
+            one = choose.at(there, release.version, tag)
+            yield steps.change_build(facts, one, why=f"All of it is then built as {tag}.")
+            return
+
+
 def _variant(project: releases.Project, build: Build, platform: Platform | Unknown) -> str | None:
     """Return cpu, cu130, rocm7.2 ...; of a wheel without label, what the default index has."""
     if build.tag or build.cuda:
@@ -82,11 +131,17 @@ def _variant(project: releases.Project, build: Build, platform: Platform | Unkno
         return None
     if isinstance(platform, Unknown) or distribution.direct_url or distribution.editable:
         return None
+    return _of_default_index(project, build, platform)
+
+
+def _of_default_index(project: releases.Project, build: Build, platform: Platform) -> str | None:
     key = releases.platform_key(platform.system, platform.machine) or ""
     if project == "torch":
         return builds.default_build(build.version, key)
     if project == "triton":
         return None
+    if project == "torchaudio" and (own := builds.torchaudio_default(build.version, key)):
+        return own
     paired = releases.torch_for(project, build.version)
     return builds.default_build(paired[0], key) if paired else None
 
@@ -118,11 +173,7 @@ def _finding(
     said = " and ".join(
         f"{name} {build.public} is built for {its}" for name, (build, its, _) in odd.items()
     )
-    label = (torch.distribution or torch).version.partition("+")[2] or None
-    versions = {
-        name: f"{build.public}+{label}" if label else build.public
-        for name, (build, _, _) in odd.items()
-    }
+    step = steps.align_companions(facts, odd, why=f"They are then built for {mine}, as torch is.")
     return Finding(
         "trio-variant-mixed",
         "error" if any(s == "error" for _, _, s in odd.values()) else "warning",
@@ -137,13 +188,6 @@ def _finding(
             *(item for tried in tries for item in trials.evidence(tried)),
             *(Evidence("symptoms", s.text.strip()[:300], s.source) for s in told),
         ),
-        (
-            steps.align(
-                facts,
-                versions,
-                steps.index_for(facts, label),
-                why=f"They are then built for {mine}, as torch is.",
-            ),
-        ),
+        (step,) if step else (),
         because_of=("user-site-shadow", "cpu-only-build", "duplicate-install", "conda-pip-mix"),
     )

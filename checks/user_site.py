@@ -21,14 +21,17 @@ from dataclasses import replace
 
 from torchdoctor import effects, installers, places, steps, trials
 from torchdoctor.facts import (
+    Build,
+    Conda,
     Distribution,
     Facts,
     ImportTrial,
     Interpreter,
     Module,
+    Symptom,
     Unknown,
 )
-from torchdoctor.model import Effect, Evidence, Finding, Step
+from torchdoctor.model import CannotTell, Effect, Evidence, Finding, Step
 
 FAMILY = "environment"
 FINDS = ("user-site-shadow",)
@@ -39,14 +42,25 @@ ENVIRONMENTS = frozenset(("venv", "virtualenv", "uv", "conda", "pipx", "uv-tool"
 
 def check(
     interpreter: Interpreter,
-    modules: Mapping[str, Module | None],
-    distributions: tuple[Distribution, ...],
+    modules: Mapping[str, Module | None] | Unknown,
+    distributions: tuple[Distribution, ...] | Unknown,
+    conda: Conda | Unknown | None,
+    torch: Build | Unknown | None,
+    symptoms: tuple[Symptom, ...] | Unknown,
     trial: ImportTrial | Unknown,
     companion_trials: Mapping[str, ImportTrial] | Unknown,
     facts: Facts,
 ) -> Iterator[Finding]:
     """Compare where each module would come from with what the environment has itself."""
-    if interpreter.user_site is None or interpreter.kind not in ENVIRONMENTS:
+    if interpreter.user_site is None:
+        return
+    if isinstance(modules, Unknown) or isinstance(distributions, Unknown):
+        misfit = _misfit(symptoms)
+        if _is_told(interpreter, modules, conda, torch, misfit):
+            yield _told(interpreter, conda, torch, misfit, facts)
+            return
+        raise CannotTell("where torch is imported from, or what is installed, is not known in full")
+    if interpreter.kind not in ENVIRONMENTS:
         return
     hidden = [
         (module, theirs, own)
@@ -75,6 +89,66 @@ def check(
             *trials.evidence(broken),
         ),
         tuple(_steps(facts, tuple(own.name for _, _, own in hidden))),
+    )
+
+
+def _misfit(symptoms: tuple[Symptom, ...] | Unknown) -> Symptom | None:
+    """Return a message by which the torch that is imported is not the one of its neighbours."""
+    known = () if isinstance(symptoms, Unknown) else symptoms
+    return next(
+        (
+            s
+            for s in known
+            if s.name in ("nms-operator-missing", "operator-missing")
+            or (s.name == "name-missing" and s.values.get("module", "").startswith("torch"))
+            or (s.name == "undefined-symbol" and s.values.get("family") == "torch")
+        ),
+        None,
+    )
+
+
+def _is_told(
+    interpreter: Interpreter,
+    modules: Mapping[str, Module | None] | Unknown,
+    conda: Conda | Unknown | None,
+    torch: Build | Unknown | None,
+    misfit: Symptom | None,
+) -> bool:
+    """Tell whether a part of the facts shows it: torch comes from the user site and does not fit.
+
+    Or conda's own torch is of another version than the one that is imported.
+    """
+    if not isinstance(modules, Unknown):
+        module = modules.get("torch")
+        there = module and places.same(module.folder, interpreter.user_site or "")
+        return bool(there and misfit and interpreter.kind in ENVIRONMENTS)
+    record = conda.get("pytorch") if isinstance(conda, Conda) else None
+    return record is not None and isinstance(torch, Build) and torch.public != record.version
+
+
+def _told(
+    interpreter: Interpreter,
+    conda: Conda | Unknown | None,
+    torch: Build | Unknown | None,
+    misfit: Symptom | None,
+    facts: Facts,
+) -> Finding:
+    record = conda.get("pytorch") if isinstance(conda, Conda) else None
+    what = f"torch {torch.version}" if isinstance(torch, Build) else "torch"
+    own = f" and hides conda's own {record.version}" if record else ""
+    seen = [Evidence("interpreter.user_site", interpreter.user_site or "", "the paths shown")]
+    if record:
+        seen.append(Evidence("conda.pytorch", f"{record.version} {record.build}", "conda"))
+    if misfit:
+        seen.append(Evidence("symptoms", misfit.text.strip()[:300], misfit.source))
+    return Finding(
+        "user-site-shadow",
+        "error" if misfit else "warning",
+        f"{what} comes from the user site {interpreter.user_site}, before the environment's own "
+        f"packages{own}.",
+        tuple(seen),
+        tuple(_steps(facts, ("torch",))),
+        confidence="likely",
     )
 
 
@@ -108,14 +182,35 @@ def _without(names: tuple[str, ...], *, everything: bool) -> Effect:
         left = tuple(d for d in known if not (d.user_site and (everything or d.name in names)))
         if not isinstance(facts.distributions, Unknown):
             changes["distributions"] = left
-        if everything and isinstance(facts.interpreter, Interpreter):
+        in_full = not isinstance(facts.distributions, Unknown) and not isinstance(
+            facts.modules, Unknown
+        )
+        if (everything or not in_full) and isinstance(facts.interpreter, Interpreter):
             changes["interpreter"] = replace(facts.interpreter, user_site=None)
+        if not in_full:
+            changes |= _of_conda(facts, left)
         modules = {} if isinstance(facts.modules, Unknown) else dict(facts.modules)
+        if not in_full:
+            modules.pop("torch", None)
         for own in (d for d in left if d.name in names and not d.user_site):
             origin = places.join(own.folder, own.name, "__init__.py")
             modules[own.name] = Module(own.name, origin, own.folder)
             if own.name in effects.FAMILY:
                 changes[own.name] = effects.owned_by(own)
-        return effects.change(modules=modules, **changes)(facts)
+        if modules or not isinstance(facts.modules, Unknown):
+            changes["modules"] = modules
+        return effects.change(**changes)(facts)
 
     return effect
+
+
+def _of_conda(facts: Facts, known: tuple[Distribution, ...]) -> dict[str, object]:
+    """Return the torch that is imported without the user site: conda's, or one to be looked at."""
+    record = facts.conda.get("pytorch") if isinstance(facts.conda, Conda) else None
+    if record is None:
+        return {} if isinstance(facts.torch, Unknown) else {"torch": effects.TO_TRY}
+    own = Distribution("torch", record.version, "", installer="conda")
+    changes: dict[str, object] = {"torch": Build(record.version, distribution=own)}
+    if not isinstance(facts.distributions, Unknown):
+        changes["distributions"] = (*(d for d in known if d.name != "torch"), own)
+    return changes

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from torchdoctor import gpu, steps
-from torchdoctor.facts import Build, Expectation, Gpu, Unknown
+from torchdoctor.facts import Build, Expectation, Gpu, Symptom, Unknown
 from torchdoctor.model import CannotTell, Evidence, Finding, Severity
 
 FAMILY = "gpu"
@@ -32,12 +32,21 @@ NAMES = {
 
 def check(
     variables: Mapping[str, str],
-    torch: Build | None,
+    torch: Build | Unknown | None,
     gpus: tuple[Gpu, ...] | Unknown,
+    symptoms: tuple[Symptom, ...] | Unknown,
     expectation: Expectation,
 ) -> Iterator[Finding]:
     """Compare each variable with the GPUs of the maker that it is for."""
-    vendor = {"cuda": "nvidia", "rocm": "amd"}.get(gpu.kind(torch) or "") if torch else None
+    missed = gpu.symptom(symptoms, "cuda-no-device", "cuda-invalid-device")
+    kind = "cuda" if missed else None
+    if isinstance(torch, Build):
+        kind = gpu.kind(torch) or kind
+    elif torch is None:
+        return
+    elif kind is None:
+        raise CannotTell(f"torch: {torch.reason}")
+    vendor = {"cuda": "nvidia", "rocm": "amd"}.get(kind or "")
     if vendor is None or expectation.accelerator == "cpu":
         return
     for name in (n for n, makers in NAMES.items() if vendor in makers and n in variables):

@@ -24,6 +24,7 @@ PURE = {
 JUDGES_MAY_USE = {
     "torchdoctor.choose",
     "torchdoctor.conda_steps",
+    "torchdoctor.constraints",
     "torchdoctor.effects",
     "torchdoctor.facts",
     "torchdoctor.gpu",

@@ -14,7 +14,13 @@ if TYPE_CHECKING:
 
     from torchdoctor.model import DoctorError
 
-VERBS = {"check": "check", "collect": "collect", "explain": "explain", "list": "listing"}
+VERBS = {
+    "check": "check",
+    "install": "install",
+    "collect": "collect",
+    "explain": "explain",
+    "list": "listing",
+}
 """Verb -> module of torchdoctor.commands."""
 
 

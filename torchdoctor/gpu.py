@@ -17,10 +17,13 @@ from torchdoctor.facts import (
     Symptom,
     Unknown,
 )
+from torchdoctor.tables import builds, platforms, releases
 from torchdoctor.tables import gpus as table
-from torchdoctor.tables import releases
 
 Kind = Literal["cpu", "cuda", "rocm", "xpu"]
+
+PLATFORMS = ("linux_x86_64", "linux_aarch64", "win_amd64", "win_arm64")
+"""The platform keys of the tables under which GPU builds exist."""
 
 OUR_TRIALS = ("import ", "output of import ", "torch.cuda", "torch and numpy", "torch, ")
 """How the sources of symptoms from our own trials begin; any other shows what the user ran."""
@@ -61,15 +64,32 @@ def with_capability(gpu: Gpu) -> Gpu:
     return replace(gpu, capability=table.capability_of(gpu.name))
 
 
+def with_target(gpu: Gpu) -> Gpu:
+    """Return *gpu* with the gfx target that its name tells, where the driver gave none."""
+    if gpu.gfx or gpu.vendor != "amd":
+        return gpu
+    return replace(gpu, gfx=table.gfx_of(gpu.name))
+
+
+def with_cards(facts: Facts, cards: Iterable[Gpu]) -> Facts:
+    """Return *facts* with *cards* as the GPUs of the machine, to choose a build by."""
+    return replace(facts, gpus=tuple(cards))
+
+
 def kind(torch: Build) -> Kind | None:
     """Return what *torch* was built for; None when nothing tells."""
-    if torch.cuda:
+    if cuda(torch):
         return "cuda"
-    if torch.hip:
+    if torch.hip or (torch.tag or "").startswith("rocm"):
         return "rocm"
     if torch.xpu or torch.tag == "xpu":
         return "xpu"
     return "cpu" if torch.tag == "cpu" else None
+
+
+def cuda(torch: Build) -> str | None:
+    """Return the CUDA that *torch* was built with; of a version alone, what its label says."""
+    return torch.cuda or builds.cuda_of(torch.tag or "")
 
 
 def expects_cuda(expectation: Expectation) -> bool:
@@ -103,9 +123,13 @@ def symptom(symptoms: Iterable[Symptom] | Unknown, *names: str) -> Symptom | Non
 
 def asked_for(symptoms: Iterable[Symptom] | Unknown) -> Symptom | None:
     """Return the message that shows that the user's own program asked for a GPU and got none."""
+    return of_user(symptoms, "no-nvidia-driver", "cuda-no-device")
+
+
+def of_user(symptoms: Iterable[Symptom] | Unknown, *names: str) -> Symptom | None:
+    """Return the first symptom called one of *names* that the user's own program printed."""
     if isinstance(symptoms, Unknown):
         return None
-    names = ("no-nvidia-driver", "cuda-no-device")
     return next(
         (s for s in symptoms if s.name in names and not s.source.startswith(OUR_TRIALS)), None
     )
@@ -118,10 +142,23 @@ def platform_key(platform: Platform | Unknown) -> str | None:
     return releases.platform_key(platform.system, platform.machine)
 
 
+def platform_keys(platform: Platform | Unknown) -> tuple[str, ...]:
+    """Return every platform key that *platform* may be, as far as it is known."""
+    if isinstance(platform, Unknown):
+        return PLATFORMS
+    if platform.machine:
+        key = releases.platform_key(platform.system, platform.machine)
+        return (key,) if key else ()
+    start = {"linux": "linux", "win32": "win", "darwin": "macos"}.get(platform.system, "?")
+    return tuple(key for key in (*PLATFORMS, "macos_arm64") if key.startswith(start))
+
+
 def driver_platform(platform: Platform | Unknown) -> str | None:
     """Return the platform key of the driver: inside WSL it is the one of Windows."""
-    wsl = isinstance(platform, Platform) and platform.wsl
-    return "win_amd64" if wsl else platform_key(platform)
+    key = platform_key(platform)
+    if key is None or not isinstance(platform, Platform):
+        return None
+    return platforms.driver_platform(key, platform.wsl)
 
 
 def hidden_by(variables: Mapping[str, str] | Unknown) -> str | None:

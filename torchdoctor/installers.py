@@ -33,7 +33,75 @@ class Package:
     @property
     def requirement(self) -> str:
         """Return it as pip and uv read it."""
+        if not self.version:  # whichever the index has
+            return self.name
         return f"{self.name}{'===' if self.exact else '=='}{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A package that is installed after torch, so that it takes the torch that is there."""
+
+    name: str
+    specifier: str
+    """"==0.0.35", "===2.11.1", or nothing."""
+    version: str = ""
+    """The version that it brings, where it is known."""
+    index: str | None = None
+    """Where it is; None: the default index."""
+    alone: bool = False
+    """Whether its dependencies must be left out: they would bring another torch."""
+    compiled: bool = False
+    """Whether it is published as source only and compiled against the torch that is there."""
+    whole_index: bool = False
+    """Whether *index* has its dependencies too."""
+
+    @property
+    def requirement(self) -> str:
+        """Return it as pip and uv read it."""
+        return f"{self.name}{self.specifier}"
+
+
+def beside(
+    interpreter: Interpreter | Unknown, packages: Iterable[Beside], *, index: str | None = None
+) -> Commands:
+    """Return the commands that install *packages*, one after the other, beside torch.
+
+    *index* is the one that torch came from, which a project has been told of by then.
+    """
+    lines = [line for p in packages for line in _beside(interpreter, p)]
+    known = ("poetry", "source", "add")
+    return shells.in_all(x for x in lines if not (x[:3] == known and x[-1] == index))
+
+
+def _beside(interpreter: Interpreter | Unknown, package: Beside) -> list[Line]:
+    need = package.requirement
+    plain = need.replace("===", "==")
+    options = ["--no-deps"] if package.alone else []
+    if package.compiled:
+        options.append("--no-build-isolation")
+    name = CONDA_NAMES.get(package.name, package.name)
+    spec = f"{name}={package.version.partition('+')[0]}" if package.version else name
+    lines: list[Line] = []
+    match _installer(interpreter):
+        case "pixi":
+            lines = [("pixi", "add", spec)]
+        case "conda" | "mamba" as tool:
+            lines = [(tool, "install", "-y", *_prefix(interpreter), "-c", "conda-forge", spec)]
+        case "poetry":
+            lines = _poetry_from(package.index, [plain])
+        case "pdm":
+            lines = [("pdm", "add", *(["--no-isolation"] if package.compiled else []), plain)]
+        case "uv":
+            option = "--default-index" if package.whole_index else "--index"
+            where = [option, package.index] if package.index else []
+            lines = [_uv(interpreter, "install", *options, need, *where)]
+        case _:
+            option = "--index-url" if package.whole_index else "--extra-index-url"
+            where = [option, package.index] if package.index else []
+            pip = (*_python(interpreter), "-m", "pip", "install")
+            lines = [(*pip, *options, need, *where)]
+    return lines
 
 
 def install(
@@ -64,12 +132,14 @@ def install(
             # Not --index-url: UV_DEFAULT_INDEX in the environment would win over it.
             where = ("--default-index", index) if index else ()
             lines.append(_uv(interpreter, "install", *again, *_requirements(wanted), *where))
-        case "conda" | "mamba" | "pixi" as tool if not index or "download.pytorch.org" in index:
+        case "conda" | "mamba" | "pixi" as tool if _conda_has(index):
             lines = _conda(tool, interpreter, wanted, index=index, reinstall=reinstall, gone=gone)
         case "poetry":
             lines = _poetry(wanted, index, gone)
         case "pdm":
             lines = [("pdm", "remove", *gone)] if gone else []
+            if index:
+                lines.append(("pdm", "config", "--local", "pypi.pytorch.url", index))
             lines.append(("pdm", "add", *_requirements(wanted)))
         case _:
             lines = _ensure_pip(interpreter, python)
@@ -169,6 +239,9 @@ def _conda(  # noqa: PLR0913 - one command has that many sides
     removed = [CONDA_NAMES.get(name, name) for name in gone]
     if tool == "pixi":
         lines: list[Line] = [("pixi", "remove", *removed)] if removed else []
+        if tag and tag.startswith("cu"):  # else its solver takes the machine for one without a GPU
+            need = ("pixi", "workspace", "system-requirements", "add", "cuda", tag[2:-1])
+            lines.append(need)
         return [*lines, ("pixi", "add", *specs)]
     again = ("--force-reinstall",) if reinstall else ()
     prefix = _prefix(interpreter)
@@ -176,22 +249,36 @@ def _conda(  # noqa: PLR0913 - one command has that many sides
     return [*lines, (tool, "install", "-y", *again, *prefix, "-c", "conda-forge", *specs)]
 
 
+def _conda_has(index: str | None) -> bool:
+    """Tell whether conda-forge has builds of the kind that *index* has: CPU and CUDA."""
+    tag = (index or "").rstrip("/").rpartition("/")[2]
+    return not index or ("download.pytorch.org" in index and tag.startswith(("cpu", "cu")))
+
+
 def _conda_spec(package: Package, tag: str | None) -> str:
-    """Return a conda match specification; the build string tells CPU from CUDA there."""
+    """Return a conda match specification; the build string of torch tells CPU from CUDA there.
+
+    conda-forge builds each release for one CUDA of a major, another than PyTorch's own, so that
+    only the major is named; the companions follow the torch that is solved for.
+    """
     name = CONDA_NAMES.get(package.name, package.name)
     release = package.version.partition("+")[0]
-    if tag is None:
+    if tag is None or package.name != "torch":
         return f"{name}={release}"
-    return f"{name}={release}={'cpu*' if tag == 'cpu' else tag.replace('cu', 'cuda') + '*'}"
+    return f"{name}={release}={'cpu*' if tag == 'cpu' else f'cuda{tag[2:-1]}*'}"
 
 
 def _poetry(packages: tuple[Package, ...], index: str | None, gone: tuple[str, ...]) -> list[Line]:
     lines: list[Line] = [("poetry", "remove", *gone)] if gone else []
+    # It does not know ===, and the index of one build has no other.
+    return lines + _poetry_from(index, [p.requirement.replace("===", "==") for p in packages])
+
+
+def _poetry_from(index: str | None, wanted: list[str]) -> list[Line]:
     if not index:
-        return [*lines, ("poetry", "add", *_requirements(packages))]
+        return [("poetry", "add", *wanted)]
     source = "pytorch-" + index.rstrip("/").rpartition("/")[2]
     return [
-        *lines,
         ("poetry", "source", "add", "--priority=explicit", source, index),
-        ("poetry", "add", f"--source={source}", *_requirements(packages)),
+        ("poetry", "add", f"--source={source}", *wanted),
     ]

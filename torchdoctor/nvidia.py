@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from packaging.requirements import Requirement
 
-from torchdoctor import requirements
+from torchdoctor import gpu, requirements
 from torchdoctor.facts import Build, Distribution, Interpreter, Platform, Symptom, Unknown
 from torchdoctor.tables import libraries, releases
 
@@ -43,9 +43,9 @@ def absent(symptoms: tuple[Symptom, ...] | Unknown) -> frozenset[str]:
 
 def _by_table(torch: Build, platform: Platform, gone: frozenset[str]) -> list[Requirement]:
     known = releases.torch_release(torch.version)
-    key = releases.platform_key(platform.system, platform.machine)
-    if known is None or key is None or "+" in (torch.distribution or torch).version:
+    if known is None or "+" in (torch.distribution or torch).version:
         return []
     if not any(libraries.suppliers(library) not in ((), ("torch",)) for library in gone):
         return []
-    return [Requirement(f"{name}{pin}") for name, pin in known.nvidia_pins.get(key, {}).items()]
+    pins = [known.nvidia_pins.get(key, {}) for key in gpu.platform_keys(platform)]
+    return [Requirement(f"{name}{pin}") for name, pin in next(filter(None, pins), {}).items()]

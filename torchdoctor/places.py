@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+_USER_SITE = re.compile(r"/\.local/lib/|/appdata/roaming/python|/localcache/", re.IGNORECASE)
 _WINDOWS = re.compile(r"[A-Za-z]:|\\\\")
 
 
@@ -32,6 +33,20 @@ def same(one: str, other: str) -> bool:
 def inside(path: str, folder: str) -> bool:
     """Tell whether *path* is *folder* or lies in it."""
     return bool(folder) and (plain(path) + "/").startswith(plain(folder) + "/")
+
+
+def foreign(folder: str, executable: str) -> bool:
+    """Tell whether a site-packages *folder* is of another Python than *executable*.
+
+    By the trees that both lie in; False where either does not show its tree, or for a user site.
+    """
+    site = re.match(
+        r"(.+)/lib(?:64|/python\d[\d.]*t?)*/(?:site|dist)-packages$", plain(folder), re.IGNORECASE
+    )
+    python = re.match(r"(.+?)(?:/bin|/scripts)?/python[\w.]*$", plain(executable), re.IGNORECASE)
+    if site is None or python is None or _USER_SITE.search(plain(folder)):
+        return False
+    return not (inside(executable, site[1]) or inside(folder, python[1]))
 
 
 def join(folder: str, *names: str) -> str:

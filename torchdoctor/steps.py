@@ -12,20 +12,20 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from torchdoctor import effects, installers, shells
-from torchdoctor.choose import Choice, choose
+from torchdoctor import constraints, effects, installers, shells
+from torchdoctor.choose import PYTHONS, Choice, choose
 from torchdoctor.facts import Build, Distribution, Driver, Facts, Interpreter, Platform, Unknown
 from torchdoctor.installers import Package
 from torchdoctor.model import Commands, Effect, Layer, Step
-from torchdoctor.tables import builds
+from torchdoctor.tables import builds, platforms, releases
 
 VARIABLE, SMALL, COMPANION, REINSTALL, BUILD, ENVIRONMENT = 1, 2, 4, 8, 12, 20
 ADMIN = REBOOT = 30
 
 NVIDIA_WHEELS = ("nvidia-", "cuda-toolkit", "cuda-bindings")
 CONDA = ("conda", "mamba", "pixi")
-PYTHONS = ("3.12", "3.13", "3.11", "3.10")
-"""For a new environment, the one with most wheels first."""
+DEBIAN_BRANCH = 535
+"""The NVIDIA driver of Debian 12; for a newer branch, NVIDIA's own repository is needed."""
 
 
 def slug(*words: str) -> str:
@@ -61,6 +61,8 @@ def reinstall(facts: Facts, names: Iterable[str], *, why: str, copies: int = 1) 
     *copies* is how many metadata folders each has; more than one are removed first.
     """
     wanted = [d for name in names if (d := owner(facts, name))]
+    if (image := constraints.ngc_image(facts)) and any(d.name == "torch" for d in wanted):
+        return _new_container(image, {d.name: d.version for d in wanted}, facts)
     groups: dict[str | None, list[Package]] = {}
     for distribution in wanted:
         groups.setdefault(_index_of(facts, distribution), []).append(_as_installed(distribution))
@@ -88,6 +90,18 @@ def reinstall(facts: Facts, names: Iterable[str], *, why: str, copies: int = 1) 
     )
 
 
+def _new_container(image: str, versions: Mapping[str, str], facts: Facts) -> Step:
+    """Return the step that brings back the torch of an NGC image; no package index has it."""
+    name = f"{platforms.ngc_image_name()}:{image}-py3"
+    return restart_container(
+        f"Start the container anew from its image, {name}",
+        why="Its torch is part of the image; what is on a package index does not fit it.",
+        effect=effects.packages(versions, build=_same_build(facts)),
+        bash=(f"docker run --gpus all --ipc=host -it --rm {name}",),
+        name="new-container",
+    )
+
+
 def change_build(facts: Facts, choice: Choice, *, why: str) -> Step:
     """Return the step that brings torch and its companions to *choice*, in one command.
 
@@ -96,7 +110,7 @@ def change_build(facts: Facts, choice: Choice, *, why: str) -> Step:
     """
     gone = _nvidia_wheels_of_another_major(facts, choice.tag)
     versions = choice.versions
-    names = " ".join(f"{name} {version}" for name, version in versions.items())
+    names = described(choice)
     torch = facts.torch if isinstance(facts.torch, Build) else None
     if torch and torch.distribution and torch.distribution.version == versions["torch"]:
         cost = REINSTALL
@@ -110,13 +124,34 @@ def change_build(facts: Facts, choice: Choice, *, why: str) -> Step:
         why=why,
         layer=Layer.PACKAGES,
         cost=cost,
-        effect=effects.packages(versions, removed=gone),
-        commands=installers.install(
-            _tool(facts), choice.packages, index=choice.index, remove_first=gone
+        effect=effects.then(
+            effects.packages(versions, removed=gone),
+            *(effects.with_variable(name, value) for name, value in choice.variables),
+        ),
+        commands=installers.join(
+            installers.install(
+                _tool(facts), choice.packages, index=choice.index, remove_first=gone
+            ),
+            *_after_torch(_tool(facts), choice),
         ),
         needs=("network",),
         deletes=bool(gone),
     )
+
+
+def described(choice: Choice) -> str:
+    """Return the packages of *choice* with their versions: "torch 2.13.0+cu130 xformers 0.0.35"."""
+    named = [f"{p.name} {p.version}" for p in choice.packages]
+    named += [f"{b.name} {b.version or b.specifier}" for b in choice.beside]
+    return " ".join(name.strip() for name in named)
+
+
+def _after_torch(tool: Interpreter | Unknown, choice: Choice) -> list[Commands]:
+    """Return what follows the install of torch: what goes beside it, and its variables."""
+    return [
+        installers.beside(tool, choice.beside, index=choice.index),
+        *(shells.assign(name, value) for name, value in choice.variables),
+    ]
 
 
 def align(facts: Facts, versions: Mapping[str, str], index: str | None, *, why: str) -> Step:
@@ -132,6 +167,42 @@ def align(facts: Facts, versions: Mapping[str, str], index: str | None, *, why: 
         effect=effects.packages(versions),
         commands=_without_dependencies(facts, packages, index),
         needs=("network",),
+    )
+
+
+def align_companions(facts: Facts, names: Iterable[str], *, why: str) -> Step | None:
+    """Return the step that brings torchvision, torchaudio to the release and build of torch.
+
+    None where one of them does not exist for that build.
+    """
+    if not isinstance(facts.torch, Build):
+        return None
+    label = (facts.torch.distribution or facts.torch).version.partition("+")[2] or None
+    key = constraints.key_of(facts) or constraints.ANY_PLATFORM
+    plain = dict(zip(constraints.COMPANIONS, releases.companions(facts.torch.public), strict=True))
+    groups: dict[str | None, dict[str, str]] = {}
+    for name in names:
+        version, its = plain[name], None
+        if label is not None:
+            found = constraints.companion(name, facts.torch.public, label, key)
+            version, its = found or (None, None)
+        if version is None:
+            return None
+        full = f"{version}+{its}" if its else version
+        groups.setdefault(index_for(facts, its), {})[name] = full
+    if not groups:
+        return None
+    parts = [align(facts, versions, index, why=why) for index, versions in groups.items()]
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    return replace(
+        first,
+        name="-".join((first.name, *(p.name.removeprefix("install-") for p in parts[1:]))),
+        title=" and ".join((first.title, *(p.title.removeprefix("Install ") for p in parts[1:]))),
+        cost=sum(part.cost for part in parts),
+        effect=effects.then(*(part.effect for part in parts)),
+        commands=installers.join(*(part.commands for part in parts)),
     )
 
 
@@ -222,8 +293,7 @@ def new_environment(facts: Facts, python: str, choice: Choice, *, why: str) -> S
     place = ".venv-torch"
     windows = isinstance(facts.platform, Platform) and facts.platform.system == "win32"
     inside = f"{place}\\Scripts\\python.exe" if windows else f"{place}/bin/python"
-    requirements = [package.requirement for package in choice.packages]
-    index = ["--default-index", choice.index] if choice.index else []
+    made = Interpreter(inside, f"{python}.0", place, "", "uv", installer="uv")
     return Step(
         name=slug("new-environment", f"python-{python}"),
         title=f"Make a new environment with Python {python} and torch {choice.release}",
@@ -234,11 +304,10 @@ def new_environment(facts: Facts, python: str, choice: Choice, *, why: str) -> S
             _fresh_environment(python, inside),
             effects.packages(choice.versions),
         ),
-        commands=shells.in_all(
-            [
-                ("uv", "venv", "--python", python, place),
-                ("uv", "pip", "install", "--python", inside, *requirements, *index),
-            ]
+        commands=installers.join(
+            shells.in_all([("uv", "venv", "--python", python, place)]),
+            installers.install(made, choice.packages, index=choice.index),
+            *_after_torch(made, choice),
         ),
         needs=("network",),
     )
@@ -272,7 +341,7 @@ def driver_commands(facts: Facts, branch: str) -> Commands:
     kinds = {platform.distribution, *platform.like}
     if "ubuntu" in kinds:
         lines = [f"sudo ubuntu-drivers install nvidia:{branch}", "sudo reboot"]
-    elif "debian" in kinds:
+    elif "debian" in kinds and int(branch) <= DEBIAN_BRANCH:
         lines = ["sudo apt-get update", "sudo apt-get install -y nvidia-driver", "sudo reboot"]
     elif kinds & {"rhel", "centos", "rocky", "almalinux", "ol"}:
         lines = ["sudo dnf module install -y nvidia-driver:latest-dkms", "sudo reboot"]
@@ -555,3 +624,41 @@ def install_torch(facts: Facts, *, why: str) -> tuple[Step, ...]:
         if choice := choose(facts, python=python):
             return (new_environment(facts, python, choice, why=why),)
     return ()
+
+
+def jetson_wheels(facts: Facts) -> tuple[Step, ...]:
+    """Return the step that installs NVIDIA's own torch for a Jetson; none elsewhere.
+
+    None either where PyTorch's own builds fit it, from JetPack 7.2 on.
+    """
+    if not isinstance(facts.platform, Platform) or not facts.platform.jetson:
+        return ()
+    row = constraints.jetpack(facts)
+    if row and not row.index:
+        return ()
+    pip = row is not None and platforms.is_index(row.index)
+    names = ["torch", *(n for n in effects.FAMILY[1:] if isinstance(getattr(facts, n), Build))]
+    commands = (
+        installers.install(_tool(facts), [Package(n, "") for n in names], index=row.index)
+        if row and pip
+        else Commands()
+    )
+    where = row.index if row else "https://pypi.jetson-ai-lab.io"
+    which = (
+        f"JetPack {row.version} (CUDA {row.cuda}, Python {row.python})" if row else "its JetPack"
+    )
+    old = facts.torch if isinstance(facts.torch, Build) else Build("")
+    cuda = row.cuda if row else "12.6"
+    new = replace(old, version=old.public, cuda=cuda, tag="cu" + cuda.replace(".", ""))
+    return (
+        Step(
+            name="install-jetson-wheel",
+            title=f"Install NVIDIA's own torch for {which}, from {where}",
+            why="PyTorch's own wheels have no code for the GPU of this Jetson.",
+            layer=Layer.PACKAGES,
+            cost=BUILD,
+            effect=effects.change(torch=new),
+            commands=commands,
+            needs=("network",),
+        ),
+    )

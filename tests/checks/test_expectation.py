@@ -46,7 +46,7 @@ def test_an_older_cuda_than_wanted_gets_a_build_with_it(judge: Judge) -> None:
     (found,) = outcome.findings
     assert (found.name, found.severity) == ("expectation-unmet", "error")
     assert "11.8" in found.summary
-    assert "torch==2.7.1+cu126" in found.steps[0].commands.bash[0]
+    assert "torch==2.7.1+cu128" in found.steps[0].commands.bash[0]
     assert _unmet(judge, expected, torch=make.build("2.7.1+cu126"), runtime=WORKS) == []
 
 

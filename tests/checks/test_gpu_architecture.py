@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.checks import make
 from tests.conftest import Judge, Planner, names
-from torchdoctor.facts import Unknown
+from torchdoctor.facts import Conda, CondaPackage, Unknown
 from torchdoctor.tables import gpus as table
 
 HERE = {"platform": make.linux(), "interpreter": make.interpreter(), "driver": make.driver()}
@@ -102,6 +104,63 @@ def test_it_cannot_tell_beyond_the_tables_or_without_gpus(judge: Judge) -> None:
     assert listed is not None
     assert listed.certain is False
     assert judge(**windows, torch=doubtful, gpus=(PASCAL,)).status == "unknown"
+
+
+def test_the_p100_of_a_kaggle_notebook_is_dropped_from_its_cu128_build(judge: Judge) -> None:
+    p100 = make.nvidia("Tesla P100-PCIE-16GB", (6, 0))
+    kaggle = HERE | {"variables": {"KAGGLE_KERNEL_RUN_TYPE": "Interactive"}}
+    (found,) = judge(**kaggle, torch=make.build("2.10.0+cu128"), gpus=(p100,)).findings
+    assert found.name == "arch-dropped"
+    assert "P100-PCIE-16GB (sm_60)" in found.summary
+    assert "torch==2.10.0+cu126" in found.steps[0].commands.bash[0]
+    t4 = make.nvidia("Tesla T4", (7, 5))
+    assert judge(**kaggle, torch=make.build("2.10.0+cu128"), gpus=(t4,)).status == "clear"
+
+
+def _jetson(cuda: str, **changes: object) -> dict[str, object]:
+    return {
+        "platform": make.linux(machine="aarch64", jetson=True),
+        "interpreter": make.interpreter("3.10.12", machine="linux-aarch64"),
+        "driver": make.driver(None, cuda=cuda),
+        "gpus": (make.nvidia("", None, uuid=None),),
+        **changes,
+    }
+
+
+def test_an_ordinary_arm_build_does_not_run_on_a_jetson(judge: Judge, cure: Planner) -> None:
+    known = _jetson("12.6", torch=make.build("2.9.1+cu126"))
+    (found,) = judge(**known).findings
+    assert found.name == "arch-not-supported"
+    assert "Jetson (sm_87)" in found.summary
+    (line,) = found.steps[0].commands.bash
+    assert line.endswith("torch --index-url https://pypi.jetson-ai-lab.io/jp6/cu126")
+    assert cure(**known).verdict == "healthy"
+
+
+def test_on_a_jetson_only_what_the_facts_say_counts(judge: Judge) -> None:
+    own = make.build("2.8.0", cuda="12.6", tag="cu126")  # NVIDIA's, whose list is not known
+    assert judge(**_jetson("12.6", torch=own)).status == "unknown"
+    orin = (make.nvidia("Orin", (8, 7)),)
+    new = _jetson("13.2", torch=make.build("2.15.0+cu132"), gpus=orin)
+    assert judge(**new).status == "clear"  # from CUDA 13.2 on, code for 8.0 runs on 8.7
+
+
+def test_a_build_of_conda_forge_has_a_list_of_its_own(judge: Judge) -> None:
+    conda = make.build("2.13.0", cuda="13.0", tag="cu130")
+    assert conda.distribution
+    conda = replace(conda, distribution=replace(conda.distribution, installer="conda"))
+
+    def env(channel: str, build: str) -> dict[str, object]:
+        return {"conda": Conda((CondaPackage("pytorch", "2.13.0", build, channel),))}
+
+    known = HERE | {"torch": conda, "gpus": (PASCAL,)}
+    built = "cuda130_generic_py312h1da07bd_200"
+    (found,) = judge(**known, **env("conda-forge", built)).findings
+    assert found.name == "arch-dropped"
+    assert "conda-forge" in found.evidence[1].source
+    older = "cuda129_generic_py312h1da07bd_200"
+    assert judge(**known, **env("conda-forge", older)).status == "clear"
+    assert judge(**known, **env("pytorch", built)).status == "unknown"
 
 
 def test_builds_without_cuda_are_quiet(judge: Judge) -> None:

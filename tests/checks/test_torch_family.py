@@ -17,7 +17,7 @@ def test_companions_of_other_releases_are_aligned_in_one_command(judge: Judge) -
     assert (finding.name, finding.severity) == ("trio-misaligned", "error")
     assert "torchvision 0.26.0+cpu (for torch 2.11.0)" in finding.summary
     (line,) = finding.steps[0].commands.bash
-    assert "--no-deps torchvision==0.28.0+cpu torchaudio==2.11.1+cpu" in line
+    assert "--no-deps torchvision==0.28.0+cpu torchaudio==2.11.0+cpu" in line
 
 
 def test_torch_can_be_brought_to_them_instead(judge: Judge) -> None:

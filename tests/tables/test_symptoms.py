@@ -839,6 +839,74 @@ SAMPLES = [
         {},
         "libtorchcodec is loaded",
     ),
+    Sample(
+        "torchcodec-missing",
+        "ImportError: TorchCodec is required for load_with_torchcodec. Please install torchcodec "
+        "to use this function.",
+        {"function": "load_with_torchcodec"},
+        "TorchCodec is required for some tests; see load_with_torchcodec",
+    ),
+    # GPUs and their code
+    Sample(
+        "mps-macos-too-old",
+        "RuntimeError: The MPS backend is supported on MacOS 13.0+.Current OS version can be "
+        "queried using `sw_vers`",
+        {"macos": "13.0"},
+        "The MPS backend is supported on Apple silicon",
+    ),
+    Sample(
+        "flash-attn-gpu-too-old",
+        "RuntimeError: FlashAttention only supports Ampere GPUs or newer.",
+        {},
+        "FlashAttention was built for Ampere GPUs or newer.",
+    ),
+    Sample(
+        "flash-attn-gpu-too-old",
+        "ValueError: FlashAttention2 is not supported on this GPU architecture (sm_70).",
+        {"capability": "7.0"},
+        "FlashAttention2 is supported on this GPU architecture (sm_80).",
+    ),
+    Sample(
+        "hsa-not-started",
+        "HSA_STATUS_ERROR_OUT_OF_RESOURCES: The runtime failed to allocate the necessary "
+        "resources.",
+        {},
+        "MY_HSA_STATUS_ERROR_OUT_OF_RESOURCES_2 = 0x1008",
+    ),
+    Sample(
+        "kernel-image-invalid",
+        "RuntimeError: CUDA error: device kernel image is invalid",
+        {},
+        "a device kernel image is invalidated",
+    ),
+    Sample(
+        "kernel-image-invalid",
+        "RuntimeError: HIP error: hipErrorInvalidImage",
+        {},
+        "hipErrorInvalidImageFormat",
+    ),
+    # what installers say
+    Sample(
+        "no-wheel-found",
+        "ERROR: Could not find a version that satisfies the requirement torch==2.15.0 (from "
+        "versions: none)",
+        {"requirement": "torch==2.15.0", "versions": "none"},
+        "ERROR: Could not find a version that satisfies the requirement torchmetrics==9 (from "
+        "versions: 1.0)",
+    ),
+    Sample(
+        "wheel-not-for-here",
+        "ERROR: torch-2.15.0-cp312-cp312-manylinux_2_28_x86_64.whl is not a supported wheel on "
+        "this platform.",
+        {"wheel": "torch-2.15.0-cp312-cp312-manylinux_2_28_x86_64.whl"},
+        "ERROR: torch.zip is not a supported wheel on this platform.",
+    ),
+    Sample(
+        "externally-managed",
+        "error: externally-managed-environment",
+        {},
+        "not-externally-managed-environments",
+    ),
 ]
 
 

@@ -131,7 +131,7 @@ def _report(seen: Look, args: argparse.Namespace, wish: Wish, found: Choice | Re
     where = "there" if args.inputs else "here"
     if isinstance(found, choose.Refusal):
         return _refused(seen, args, facts, found, data)
-    there = _is_installed(facts, found)
+    there = is_installed(facts, found)
     data |= {
         "choice": _choice(found),
         "installed": there,
@@ -139,7 +139,7 @@ def _report(seen: Look, args: argparse.Namespace, wish: Wish, found: Choice | Re
         "commands": _commands(seen.facts, found),
         "refusal": None,
     }
-    step = _step(facts, found, _why(found, asked))
+    step = step_for(facts, found, _why(found, asked))
     return document.build(
         target=_target(seen, args.inputs),
         plan=_plan([step]),
@@ -156,7 +156,7 @@ def _refused(
     from torchdoctor.model import Evidence, Finding  # noqa: PLC0415
     from torchdoctor.report import document  # noqa: PLC0415
 
-    steps = _way_out(facts, refusal)
+    steps = way_out(facts, refusal)
     finding = Finding(
         "no-build-fits",
         "error",
@@ -260,7 +260,7 @@ def _others(facts: Facts, choice: Choice, args: argparse.Namespace) -> Iterator[
     if args.installer:
         return
     for name in INSTALLERS:
-        step = _step(_for(facts, name), choice, "")
+        step = step_for(_for(facts, name), choice, "")
         for line in step.commands.bash:
             yield Detail(f"With {name}", line, command=True, more=True)
 
@@ -306,7 +306,7 @@ def _for(facts: Facts, installer: str) -> Facts:
     return replace(facts, interpreter=made)
 
 
-def _step(facts: Facts, choice: Choice, why: str) -> Step:
+def step_for(facts: Facts, choice: Choice, why: str) -> Step:
     from dataclasses import replace  # noqa: PLC0415
 
     from torchdoctor import effects, steps  # noqa: PLC0415
@@ -321,7 +321,7 @@ def _step(facts: Facts, choice: Choice, why: str) -> Step:
     return step if choice.release else replace(step, effect=effects.untried)
 
 
-def _way_out(facts: Facts, refusal: Refusal) -> list[Step]:
+def way_out(facts: Facts, refusal: Refusal) -> list[Step]:
     """Return the steps of the smallest relaxation, in order."""
     from torchdoctor import effects, steps  # noqa: PLC0415
     from torchdoctor.facts import Interpreter  # noqa: PLC0415
@@ -353,7 +353,7 @@ def _way_out(facts: Facts, refusal: Refusal) -> list[Step]:
     if any(change.kind == "environment" for change in refusal.relaxation) and not choice.python:
         python = here.tag if isinstance(here, Interpreter) else "3.12"
         return [*found, steps.new_environment(facts, python, choice, why=why)]
-    return [*found, _step(facts, choice, why)]
+    return [*found, step_for(facts, choice, why)]
 
 
 def _plan(found: list[Step], finding: Finding | None = None) -> Plan:
@@ -370,7 +370,7 @@ def _plan(found: list[Step], finding: Finding | None = None) -> Plan:
     return Plan(planned, "broken" if remaining else "healthy", remaining)
 
 
-def _is_installed(facts: Facts, choice: Choice) -> bool:
+def is_installed(facts: Facts, choice: Choice) -> bool:
     """Tell whether all of *choice* is there already."""
     from torchdoctor.facts import Build, Unknown  # noqa: PLC0415
 
@@ -425,7 +425,7 @@ def _choice(choice: Choice) -> dict[str, object]:
 def _commands(facts: Facts, choice: Choice) -> Mapping[str, object]:
     found = {}
     for name in INSTALLERS:
-        commands = _step(_for(facts, name), choice, "").commands
+        commands = step_for(_for(facts, name), choice, "").commands
         found[name] = {
             "bash": commands.bash,
             "powershell": commands.powershell,

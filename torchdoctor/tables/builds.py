@@ -5,6 +5,7 @@ it was checked by download from the index.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -54,6 +55,41 @@ def default_build(torch: str, platform: str) -> str | None:
     """
     row = load("builds")["torch"].get(torch.partition("+")[0])
     return None if row is None else row["default"].get(platform)
+
+
+def glibc(torch: str, tag: str, platform: str) -> str | None:
+    """Return the glibc that this one build needs, where it is more than its release does."""
+    row = load("builds")["torch"].get(torch.partition("+")[0], {})
+    found = row.get("glibc", {}).get(platform, {}).get(tag)
+    return None if found is None else str(found)
+
+
+def torchaudio_default(torchaudio: str, platform: str) -> str | None:
+    """Return the tag of the plain wheel of a *torchaudio* that serves many torch releases.
+
+    None for those that were published for one torch: their plain wheel is as torch's.
+    """
+    row = load("builds")["torchaudio"].get(torchaudio.partition("+")[0])
+    return None if row is None else row["default"].get(platform)
+
+
+def torchaudio_for(
+    accepted: Iterable[str], tag: str, platform: str
+) -> tuple[str, str | None] | None:
+    """Return the torchaudio to put beside a torch build of *tag*, and its label.
+
+    *accepted* are the releases that accept that torch, the best first. torchaudio has had no
+    release of its own for torch 2.12 and newer, so that its last ones exist for some builds only;
+    the newest is on the package index alone, without a label (None). None as a whole: none fits.
+    """
+    table = load("builds")["torchaudio"]
+    for version in accepted:
+        row = table.get(version)
+        if row is None or any(tag == t and platform in where for t, where, _ in row["builds"]):
+            return version, tag
+        if row["default"].get(platform) == tag:
+            return version, None
+    return None
 
 
 def kind_of(tag: str) -> Kind:

@@ -5,6 +5,10 @@ Source: METADATA of the versions named, and issues and release pages beside each
 """
 
 import re
+from functools import cache
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 from torchdoctor.tables import load
 
@@ -16,6 +20,48 @@ def pins(package: str, version: str) -> str | None:
     """
     found = load("neighbours")["pins"].get(_name(package), {}).get(version.partition("+")[0])
     return None if found is None else str(found)
+
+
+@cache
+def versions(package: str) -> tuple[str, ...]:
+    """Return the versions of *package* of which something is known, newest first.
+
+    "0.9.*" stands for all of a minor release.
+    """
+    tables, name = load("neighbours"), _name(package)
+    exact = list(tables["pins"].get(name, ()))
+    minors = {".".join(version.split(".")[:2]) for version in exact}
+    built = tables["built_for"].get(name, ())
+    exact += [v for v in built if v.count(".") > 1 and v not in exact]
+    exact += [f"{v}.*" for v in built if v.count(".") == 1 and v not in minors]
+    return tuple(sorted(exact, key=lambda v: Version(v.replace("*", "0")), reverse=True))
+
+
+@cache
+def fits(package: str, version: str, torch: str) -> bool | None:
+    """Say whether *package* *version* works with the torch release *torch*; None: not known."""
+    needs = built_for(package, version)
+    if needs is None:
+        needs = pins(package, version)
+        silent = not needs and _name(package) in load("neighbours")["built_for"]
+        if needs is None or silent:
+            return None
+    return SpecifierSet(needs).contains(torch, prereleases=True)
+
+
+def on_pytorch_index(package: str) -> bool:
+    """Say whether PyTorch's index of each CUDA build has *package* too, built for it."""
+    return _name(package) in load("neighbours")["on_pytorch_index"]["packages"]
+
+
+def source_only(package: str) -> bool:
+    """Say whether *package* is published as source, so that an install compiles it."""
+    return _name(package) in load("neighbours")["source_only"]["packages"]
+
+
+def compiled() -> tuple[str, ...]:
+    """Return the packages whose compiled part loads only beside the torch it was built for."""
+    return tuple(load("neighbours")["compiled"]["packages"])
 
 
 def built_for(package: str, version: str) -> str | None:
@@ -101,6 +147,12 @@ def setuptools_breaks(setuptools: str, torch: str) -> bool:
     table = load("neighbours")["setuptools"]
     gone = _numbers(setuptools) >= _numbers(table["without_pkg_resources_from"])
     return gone and _numbers(torch) <= _numbers(table["last_torch_importing_it"])
+
+
+def setuptools_last_below() -> str:
+    """Return the first major of setuptools without pkg_resources ("82")."""
+    since = str(load("neighbours")["setuptools"]["without_pkg_resources_from"])
+    return since.partition(".")[0]
 
 
 def cxx11_abi(torch: str, tag: str) -> bool | None:

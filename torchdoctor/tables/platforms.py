@@ -102,6 +102,17 @@ def jetpack(l4t: str) -> JetPack | None:
     )
 
 
+def jetpack_of_cuda(cuda: str) -> JetPack | None:
+    """Return the newest JetPack whose CUDA is *cuda* ("12.6"), as a Jetson's driver names it."""
+    rows = load("platforms")["jetpack"].items()
+    return next((jetpack(l4t) for l4t, row in rows if row["cuda"] == cuda), None)
+
+
+def is_index(address: str) -> bool:
+    """Say whether where wheels for a JetPack are is an index that pip can use, not a page."""
+    return bool(address) and "forums." not in address
+
+
 def undeclared(soname: str) -> str | None:
     """Return the package for a library that Jetson wheels link without asking for it."""
     found = load("platforms")["jetpack_undeclared"].get(soname)
@@ -129,6 +140,11 @@ def ngc_release(torch: str) -> str | None:
     return found[1] if found else None
 
 
+def ngc_image_name() -> str:
+    """Return the name of NVIDIA's image with PyTorch, without its tag."""
+    return str(load("platforms")["ngc"]["image"])
+
+
 def ngc_constraints(release: str) -> str | None:
     """Return the constraints file of pip in an NGC image of *release*, None before it had one."""
     table = load("platforms")["ngc"]
@@ -146,6 +162,12 @@ def xpu_validated(gpu: str) -> bool:
     """Say whether *gpu* is one that torch's xpu builds were validated on. False is no verdict."""
     table = load("platforms")["xpu"]
     return any(re.search(p, gpu) for p in (*table["client"], *table["data_center"]))
+
+
+def xpu_card(gpu: str) -> bool:
+    """Say whether *gpu* is a card of its own among those, no graphics inside a processor."""
+    table = load("platforms")["xpu"]
+    return any(re.search(p, gpu) for p in (*table["cards"], *table["data_center"]))
 
 
 def xpu_systems(torch: str, gpu: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ is that of a build, "rocm7.2". ``gpus.gfx_of`` tells the target of a GPU by its 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from torchdoctor.tables import load
@@ -69,10 +70,26 @@ def override(torch: str, tag: str, target: str) -> Override | None:
     return Override(row[0], row[1]) if runs(torch, tag, row[1]) else None
 
 
+def override_hangs(target: str, value: str) -> bool:
+    """Say whether a GPU of *target* faults and hangs with this override."""
+    return value in load("rocm")["override_hangs"].get(target, ())
+
+
+def target_of(value: str) -> str | None:
+    """Return the target that an override names: "10.3.0" is gfx1030; None for what is no value."""
+    found = re.fullmatch(r"(\d{1,2})\.(\d)\.(\d{1,2})", value.strip())
+    return f"gfx{found[1]}{found[2]}{int(found[3]):x}" if found else None
+
+
 def override_works(tag: str) -> bool:
     """Say whether the runtime of *tag* minds HSA_OVERRIDE_GFX_VERSION, rather than refusing it."""
     rocm = _numbers(tag.removeprefix("rocm"))
     return rocm is not None and rocm < (_numbers(load("rocm")["override_ends"]["rocm"]) or ())
+
+
+def integrated(target: str) -> bool:
+    """Say whether *target* is of graphics inside a processor, too small to install torch for."""
+    return target in load("rocm")["integrated"]["targets"]
 
 
 def windows_index() -> str:
