@@ -42,3 +42,9 @@ def test_the_trial_of_a_companion_is_named() -> None:
     vision = ImportTrial("torchvision", "died", 0.4, signal="SIGABRT")
     assert trials.evidence(vision)[0].fact == "companion_trials.torchvision"
     assert trials.of_companion({"torchvision": vision}, "torchaudio") is None
+
+
+def test_what_an_import_raises_is_its_failure_though_the_trial_looked_on() -> None:
+    raised = ImportTrial("torchvision", "raised", 1.0, stage="extensions")
+    assert trials.failed(raised)
+    assert not trials.works(raised)

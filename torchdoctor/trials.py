@@ -18,15 +18,18 @@ def works(trial: ImportTrial | Unknown | None) -> bool:
     """Tell whether the import is known to work. An unknown trial says nothing."""
     if not isinstance(trial, ImportTrial):
         return False
-    later = trial.outcome != "not-started" and trial.stage not in IMPORTING
+    later = trial.outcome in ("died", "hung") and trial.stage not in IMPORTING
     return trial.outcome == "imported" or later
 
 
 def failed(trial: ImportTrial | Unknown | None) -> bool:
     """Tell whether the import is known to fail: an exception, a crash, or no return."""
-    if not isinstance(trial, ImportTrial) or trial.stage not in IMPORTING:
+    if not isinstance(trial, ImportTrial):
         return False
-    return trial.outcome in ("raised", "died", "hung")
+    # What an import raises is its own; after it, the trial looks on for the reason.
+    return trial.outcome == "raised" or (
+        trial.outcome in ("died", "hung") and trial.stage in IMPORTING
+    )
 
 
 def of_companion(trials: Mapping[str, ImportTrial] | Unknown, name: str) -> ImportTrial | None:

@@ -162,8 +162,8 @@ def _(scene: Scene) -> None:
     "s5",
     "torchvision 0.26, torchaudio 2.10, torch 2.13",
     "trio-misaligned",
-    severity="error or warning",
-    shows=("0.26.0", "2.13.0"),
+    severity="error",
+    shows=("0.26.0", "2.13.0", "torchvision::nms"),
     proof="heals",
 )
 def _(scene: Scene) -> None:
@@ -367,7 +367,7 @@ def _(scene: Scene) -> None:
     "r1",
     "torchvision of the default index beside torch+cpu",
     "trio-variant-mixed",
-    severity="error or warning",
+    severity="error",
     shows=("torchvision::nms", "0.28.0+cu130"),
     proof="heals",
 )
@@ -379,8 +379,8 @@ def _(scene: Scene) -> None:
     "r2",
     "torchvision of another release (real)",
     "trio-misaligned",
-    severity="error or warning",
-    shows=("0.26.0", "2.13.0"),
+    severity="error",
+    shows=("0.26.0", "2.13.0", "torchvision::nms"),
     proof="heals",
 )
 def _(scene: Scene) -> None:
