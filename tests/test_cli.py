@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 import torchdoctor
+from tests.test_child import alive
 from torchdoctor.snapshot import LARGEST
 
 ROOT = Path(__file__).parents[1]
@@ -229,6 +233,40 @@ def test_strict_fails_with_3_when_something_could_not_be_told(tmp_path: Path) ->
     assert Ran("check", "s.json", "--format", "json", cwd=tmp_path).json["verdict"] == "unknown"
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_ends_it_and_every_child(
+    number: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    marker = f"sleeps-{tmp_path.name}"
+    slow = tmp_path / "python"
+    slow.write_text(
+        f"#!/bin/sh\nexec {sys.executable} -c 'import time; time.sleep(600)' {marker}\n"
+    )
+    slow.chmod(0o755)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "torchdoctor", "check", "--python", str(slow)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # Whoever runs the tests in the background has SIGINT ignored, which is inherited.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+    )
+    wait_for(lambda: bool(alive(marker)))
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert b"Traceback" not in err
+    wait_for(lambda: not alive(marker))
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
 def test_a_pipe_that_closes_early_is_no_error(tmp_path: Path) -> None:
     shell = f"{sys.executable} -m torchdoctor list | head -n 1"
     done = subprocess.run(
@@ -253,3 +291,14 @@ def test_modules_in_the_working_folder_are_not_taken_for_pythons_own(tmp_path: P
     for name in ("random", "argparse", "json", "torch", "rich"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('taken from the working folder')")
     assert Ran("list", cwd=tmp_path).code == 0
+
+
+def test_an_environment_without_pip_gets_commands_that_bring_it(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", "v"], cwd=tmp_path, check=True)
+    ran = Ran("check", "--python", "v", "--no-import", "--format", "json", cwd=tmp_path)
+    assert ran.code == 1
+    plan = ran.json["plan"]
+    assert isinstance(plan, list)
+    first, second = plan[0]["commands"]["bash"]
+    assert first.endswith("-m ensurepip --upgrade")
+    assert "-m pip install torch==" in second

@@ -7,6 +7,7 @@ that it started is left. A crash, a hang or rubbish is an answer like any other.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hashlib
 import json
@@ -172,6 +173,8 @@ def run(  # noqa: PLR0913 - a child has that many sides
     mark = os.urandom(16).hex()
     name = tuple(command)
     try:
+        if _closing.is_set():
+            raise OSError("torchdoctor is ending")
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -186,6 +189,7 @@ def run(  # noqa: PLR0913 - a child has that many sides
         return Run(name, "not-started", reason=str(error))
     assert process.stdin is not None and process.stdout is not None  # noqa: PT018
     assert process.stderr is not None
+    _live[mark] = process
     out, err = (
         _Drain(process.stdout, answers=answers),
         _Drain(process.stderr, answers=False),
@@ -194,6 +198,7 @@ def run(  # noqa: PLR0913 - a child has that many sides
     threading.Thread(target=_watch, args=(process, out), daemon=True).start()
     in_time = _wait(process, out, start + timeout)
     _end(process, mark, (out, err))
+    _live.pop(mark, None)
     seconds = time.monotonic() - start
     code = process.returncode if in_time else None
     complete = out.done.is_set() if answers else code == 0
@@ -211,6 +216,19 @@ def run(  # noqa: PLR0913 - a child has that many sides
         stderr=err.stream(),
         data=dict(out.data),
     )
+
+
+_live: dict[str, subprocess.Popen[bytes]] = {}
+_closing = threading.Event()
+
+
+@atexit.register
+def end_all() -> None:
+    """End every child that is still there: we are ending, perhaps because somebody said so."""
+    _closing.set()
+    for mark, process in list(_live.items()):
+        _kill_group(process)
+        _kill_marked(mark)
 
 
 _OWN_GROUP: int = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0) | getattr(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from torchdoctor import __version__
 
@@ -31,9 +31,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"torchdoctor {__version__}")  # noqa: T201
         return 0
     import gc  # noqa: PLC0415
+    import signal  # noqa: PLC0415
 
     from torchdoctor.model import DoctorError  # noqa: PLC0415
 
+    signal.signal(signal.SIGTERM, _terminated)  # so that no child is left behind
     gc.disable()  # one short run of small values: looking for garbage takes a tenth of it
     try:
         args = _parser(words).parse_args(words)
@@ -48,6 +50,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception:  # noqa: BLE001 - our own fault is told like any other
         return _broken(words)
     return code
+
+
+def _terminated(number: int, frame: object) -> NoReturn:
+    del frame
+    raise SystemExit(128 + number)
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:

@@ -22,7 +22,7 @@ def given(path: str) -> str:
     """
     place = Path(path)
     if place.is_dir():
-        if inside := _inside(place):
+        if inside := _inside(Path(os.path.abspath(path))):  # noqa: PTH100 - links are kept
             return inside
         raise DoctorError(
             f"{path} is a folder without a Python (no bin/python, no python.exe); "
