@@ -237,7 +237,7 @@ def test_strict_fails_with_3_when_something_could_not_be_told(tmp_path: Path) ->
 def test_an_interrupt_ends_it_and_every_child(
     number: signal.Signals, code: int, tmp_path: Path
 ) -> None:
-    marker = f"sleeps-{tmp_path.name}"
+    marker = f"sleeps-{os.urandom(8).hex()}"
     slow = tmp_path / "python"
     slow.write_text(
         f"#!/bin/sh\nexec {sys.executable} -c 'import time; time.sleep(600)' {marker}\n"
