@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 
@@ -127,7 +127,7 @@ def test_the_choice_fits_and_nothing_better_does(facts: Facts, accelerator: str 
     fitting = {
         (r.version, b.tag)
         for r in releases.torch_releases()
-        for b in builds.builds(r.version, key)
+        for b in builds.installable(r.version, key)
         if b.kind == wanted and fits(facts, r.version, b, key)
     }
     if choice is None:
@@ -236,6 +236,7 @@ def asked(wish: Wish, release: str, tag: str) -> bool:
     return SpecifierSet(text).contains(release)
 
 
+@settings(deadline=None)
 @given(machines, wishes)
 def test_what_is_decided_does_justice_to_every_constraint(facts: Facts, wish: Wish) -> None:
     found = decide(facts, wish)
@@ -245,7 +246,7 @@ def test_what_is_decided_does_justice_to_every_constraint(facts: Facts, wish: Wi
     if choice is None:
         return
     key = key_of(facts)
-    (build,) = [b for b in builds.builds(choice.release, key) if b.tag == choice.tag]
+    (build,) = [b for b in builds.installable(choice.release, key) if b.tag == choice.tag]
     if wish.python:
         assert isinstance(facts.interpreter, Interpreter)
         there = dataclasses.replace(facts.interpreter, version=f"{wish.python}.1")
@@ -262,6 +263,7 @@ def test_what_is_decided_does_justice_to_every_constraint(facts: Facts, wish: Wi
             assert pinned(beside.name, beside.version, choice.release, build), beside
 
 
+@settings(deadline=None)
 @given(machines, wishes)
 def test_no_newer_set_would_have_done(facts: Facts, wish: Wish) -> None:
     found = decide(facts, wish)
@@ -273,10 +275,11 @@ def test_no_newer_set_would_have_done(facts: Facts, wish: Wish) -> None:
         if release == found.release:
             break
         if now != found.release:
-            for build in builds.builds(release, key):
+            for build in builds.installable(release, key):
                 assert not all(c.admits(release, build) for c in all_of_it), (release, build.tag)
 
 
+@settings(deadline=None)
 @given(machines, wishes)
 def test_the_order_of_what_is_given_does_not_matter(facts: Facts, wish: Wish) -> None:
     assert isinstance(facts.gpus, tuple)
@@ -294,6 +297,7 @@ def test_the_order_of_what_is_given_does_not_matter(facts: Facts, wish: Wish) ->
         assert one.relaxation == two.relaxation
 
 
+@settings(deadline=None)
 @given(machines, wishes)
 def test_a_refusal_names_what_excludes_and_its_relaxation_gives_a_choice(
     facts: Facts, wish: Wish
@@ -303,7 +307,9 @@ def test_a_refusal_names_what_excludes_and_its_relaxation_gives_a_choice(
         return
     key = key_of(facts)
     every = [
-        (r.version, b) for r in releases.torch_releases() for b in builds.builds(r.version, key)
+        (r.version, b)
+        for r in releases.torch_releases()
+        for b in builds.installable(r.version, key)
     ]
     reasons = [reason.constraint for reason in refusal.reasons]
     assert reasons
@@ -318,7 +324,7 @@ def test_the_other_builds_that_are_offered_fit(facts: Facts) -> None:
     found = decide(facts, Wish())
     if isinstance(found, Choice):
         for tag in alternatives(facts, Wish(), found):
-            (build,) = [b for b in builds.builds(found.release, key_of(facts)) if b.tag == tag]
+            (build,) = [b for b in builds.installable(found.release, key_of(facts)) if b.tag == tag]
             assert fits(facts, found.release, build, key_of(facts))
 
 

@@ -124,7 +124,8 @@ def decide(facts: Facts, wish: Wish) -> Choice | Refusal:
 
 def with_python(facts: Facts) -> tuple[str, Choice] | None:
     """Return the newest Python for which a set fits here, with that set; None if there is none."""
-    key = constraints.key_of(facts) or ""
+    unknown = isinstance(facts.platform, Unknown)
+    key = constraints.key_of(facts) or (constraints.ANY_PLATFORM if unknown else "")
     known = {p for r in releases.torch_releases() for p in r.pythons.get(key, ())}
     plain = [p for p in known if p.replace(".", "").isdigit()]
     for python in sorted(plain, key=constraints.numbers, reverse=True):
@@ -186,7 +187,7 @@ def _candidates(facts: Facts, wish: Wish) -> Iterator[Candidate]:
 
     known = [r.version for r in releases.torch_releases()]
     for release in sorted(known, key=lambda version: now is None or version != now.public):
-        listed = builds.builds(release, key)
+        listed = builds.installable(release, key)
         yield from ((release, b) for b in sorted(listed, key=partial(best_first, release)))
 
 
@@ -203,7 +204,7 @@ def _cuda_of_driver(facts: Facts) -> tuple[int, ...] | None:
 def _set(facts: Facts, wish: Wish, release: str, tag: str) -> Choice:
     """Return everything that is to be installed for the build *tag* of *release*."""
     key = constraints.key_of(facts) or constraints.ANY_PLATFORM
-    labelled = not key.startswith("macos")
+    labelled = any(b.tag == tag for b in builds.builds(release, key)) and "macos" not in key
     packages = [_package("torch", release, tag if labelled else None)]
     beside: list[Beside] = []
     for name in constraints.companions(facts, wish):
@@ -215,7 +216,7 @@ def _set(facts: Facts, wish: Wish, release: str, tag: str) -> Choice:
             beside.append(Beside(name, f"==={version}", version, None, alone=True))
         else:
             packages.append(_package(name, version, label if labelled else None))
-    build = next((b for b in builds.builds(release, key) if b.tag == tag), None)
+    build = next((b for b in builds.installable(release, key) if b.tag == tag), None)
     for asked, _ in constraints.neighbour_wishes(facts, wish):
         found_version = constraints.neighbour(facts, asked, release, build) if build else None
         if found_version is not None:
@@ -290,7 +291,7 @@ def _refusal(facts: Facts, wish: Wish) -> Refusal:
         sum(places[id(c)] for c in every if not c.admits(release, build))
         for release, build in candidates
     ]
-    best = {}
+    best: dict[int, Candidate] = {}
     for candidate, lacks in zip(candidates, failing, strict=True):
         best.setdefault(lacks, candidate)  # they come the best first
     required = (1 << len(asked)) - 1

@@ -4,7 +4,18 @@ import pytest
 from packaging.version import Version
 
 from torchdoctor.tables import load
-from torchdoctor.tables.builds import INDEX_ROOT, builds, cuda_of, default_build, kind_of
+from torchdoctor.tables.builds import (
+    INDEX_ROOT,
+    builds,
+    cuda_of,
+    default_build,
+    glibc,
+    installable,
+    kind_of,
+    torchaudio_default,
+    torchaudio_for,
+)
+from torchdoctor.tables.neighbours import cxx11_abi
 from torchdoctor.tables.releases import torch_releases
 
 PLATFORMS = [
@@ -131,3 +142,32 @@ def test_an_unknown_release_has_no_builds() -> None:
 
 def test_the_index_of_a_build_is_the_root_and_its_tag() -> None:
     assert INDEX_ROOT.endswith("/")
+
+
+def test_a_plain_wheel_that_no_build_index_has_can_still_be_installed() -> None:
+    assert builds("1.13.1", "linux_aarch64") == ()
+    assert [b.tag for b in installable("1.13.1", "linux_aarch64")] == ["cpu"]
+    assert installable("2.13.0", "linux_x86_64") == builds("2.13.0", "linux_x86_64")
+    assert installable("2.16.0", "linux_x86_64") == ()
+
+
+# _GLIBCXX_USE_CXX11_ABI of the builds of 2.6.0: https://github.com/Dao-AILab/flash-attention/issues/1783
+def test_builds_with_the_new_abi_need_the_glibc_it_came_with() -> None:
+    for tag in tags("2.6.0", "linux_x86_64"):
+        old = cxx11_abi("2.6.0", tag) is False
+        assert glibc("2.6.0", tag, "linux_x86_64") == (None if old else "2.28")
+    assert glibc("2.7.0", "cu126", "linux_x86_64") is None
+    assert glibc("2.6.0", "cu126", "linux_aarch64") is None
+
+
+# https://github.com/pytorch/audio/pull/4212; torchaudio/version.py of 2.11.1 (aarch64, Windows)
+def test_torchaudio_for_torch_without_one_of_its_own_is_there_for_some_builds() -> None:
+    accepted = ("2.11.1", "2.11.0")
+    assert torchaudio_for(accepted, "cu126", "linux_x86_64") == ("2.11.0", "cu126")
+    assert torchaudio_for(accepted, "cu132", "linux_x86_64") == ("2.11.1", None)
+    assert torchaudio_for(accepted, "cu132", "win_amd64") is None
+    assert torchaudio_for(accepted, "cpu", "win_amd64") == ("2.11.0", "cpu")
+    assert torchaudio_for(accepted, "rocm7.14", "linux_x86_64") is None
+    assert torchaudio_for(("2.10.0",), "cu128", "linux_x86_64") == ("2.10.0", "cu128")
+    assert torchaudio_default("2.11.0", "linux_x86_64") == "cu130"
+    assert torchaudio_default("2.10.0", "linux_x86_64") is None

@@ -7,16 +7,21 @@ from packaging.version import Version
 from torchdoctor.tables import load
 from torchdoctor.tables.neighbours import (
     built_for,
+    compiled,
     cxx11_abi,
+    fits,
     index_for_cuda,
     mkl_breaks,
     needs_capability,
     numpy2_from,
+    on_pytorch_index,
     pins,
     plain_cuda,
     setuptools_breaks,
+    source_only,
     torchaudio_needs_torchcodec,
     torchtext_last,
+    versions,
 )
 from torchdoctor.tables.releases import torch_release, torch_releases
 
@@ -155,3 +160,43 @@ def test_setuptools_82_breaks_extensions_of_old_torch() -> None:
     assert setuptools_breaks("82.0.0", "2.1.2+cu121")
     assert not setuptools_breaks("81.0.0", "2.1.2")
     assert not setuptools_breaks("82.0.1", "2.2.0")
+
+
+def test_versions_are_newest_first_and_stand_for_all_that_is_known() -> None:
+    assert versions("xformers")[:2] == ("0.0.35", "0.0.34")
+    codec = versions("torchcodec")
+    assert codec[:2] == ("0.17.0", "0.16.0")
+    assert "0.9.*" in codec  # of which only the minor is on record
+    assert versions("numpy") == ()
+    for package in load("neighbours")["pins"]:
+        order = [Version(v.replace("*", "0")) for v in versions(package)]
+        assert order == sorted(order, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("package", "version", "torch", "fit"),
+    [
+        ("xformers", "0.0.34", "2.13.0", True),  # whatever its METADATA says
+        ("xformers", "0.0.33.post2", "2.13.0", False),
+        ("torchtext", "0.18.0", "2.3.1", True),
+        ("torchtext", "0.18.0", "2.6.0", False),
+        ("torchcodec", "0.9.*", "2.9.1", True),
+        ("torchcodec", "0.17.0", "2.15.0", None),  # silent, and not in its table
+        ("vllm", "0.33.0", "2.14.0", True),
+        ("numpy", "2.1.0", "2.14.0", None),
+    ],
+)
+def test_whether_a_version_works_with_a_torch(
+    package: str, version: str, torch: str, fit: object
+) -> None:
+    assert fits(package, version, torch) is fit
+
+
+# https://github.com/Dao-AILab/flash-attention, https://github.com/facebookresearch/xformers
+def test_where_packages_come_from() -> None:
+    assert source_only("flash_attn")
+    assert not source_only("xformers")
+    assert on_pytorch_index("xformers")
+    assert not on_pytorch_index("vllm")
+    assert {"xformers", "vllm", "flash-attn"} <= set(compiled())
+    assert "numpy" not in compiled()

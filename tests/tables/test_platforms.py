@@ -14,17 +14,21 @@ from torchdoctor.tables.platforms import (
     conda_archs,
     conda_build,
     driver_platform,
+    is_index,
     is_jetson,
     jetpack,
+    jetpack_of_cuda,
     l4t_of,
     mps_macos,
     ngc_constraints,
     ngc_cuda,
+    ngc_image_name,
     ngc_release,
     no_wheel,
     notebook,
     undeclared,
     wsl_library_folder,
+    xpu_card,
     xpu_systems,
     xpu_validated,
 )
@@ -121,6 +125,18 @@ def test_a_jetpack_without_an_index_is_one_that_ordinary_wheels_run_on() -> None
 
 
 # https://github.com/pollen-robotics/microduck_rl/pull/39
+def test_a_jetpack_by_its_cuda() -> None:
+    old, new = jetpack_of_cuda("12.6"), jetpack_of_cuda("13.2")
+    assert old is not None
+    assert new is not None
+    assert (old.python, is_index(old.index)) == ("3.10", True)
+    assert (new.version, is_index(new.index)) == ("7.2", False)
+    page = jetpack_of_cuda("11.4")
+    assert page is not None
+    assert not is_index(page.index)  # a page of a forum, nothing for pip
+    assert jetpack_of_cuda("12.9") is None
+
+
 def test_a_jetson_is_told_by_its_kernel() -> None:
     assert is_jetson("6.8.12-tegra")
     assert not is_jetson("6.11.0-1016-nvidia")
@@ -182,6 +198,7 @@ def test_an_ngc_torch_is_told_by_its_version(torch: str, release: str | None) ->
 
 # https://docs.nvidia.com/deeplearning/frameworks/pytorch-release-notes/rel-25-12.html
 def test_ngc_images_hold_back_installs_from_25_03_on() -> None:
+    assert ngc_image_name() == "nvcr.io/nvidia/pytorch"
     assert ngc_constraints("25.02") is None
     assert ngc_constraints("25.03") == "/etc/pip/constraint.txt"
     assert ngc_cuda("25.12") == "13.1"
@@ -192,6 +209,13 @@ def test_ngc_images_hold_back_installs_from_25_03_on() -> None:
 
 
 # https://docs.pytorch.org/docs/2.15/notes/get_start_xpu.html, docs/2.12/..., docs/2.7/...
+def test_a_card_for_xpu_is_no_graphics_inside_a_processor() -> None:
+    assert xpu_card("Intel(R) Arc(TM) B580 Graphics")
+    assert xpu_card("Intel(R) Data Center GPU Max 1550")
+    assert not xpu_card("Intel(R) Arc(TM) Graphics")
+    assert not xpu_card("Intel(R) UHD Graphics 770")
+
+
 def test_xpu_is_validated_on_arc_and_max() -> None:
     assert xpu_validated("Intel(R) Arc(TM) B580 Graphics")
     assert xpu_validated("Intel(R) Arc(TM) A770 Graphics")

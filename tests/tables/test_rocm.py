@@ -11,9 +11,12 @@ from torchdoctor.tables.releases import torch_releases
 from torchdoctor.tables.rocm import (
     Override,
     blas,
+    integrated,
     override,
+    override_hangs,
     override_works,
     runs,
+    target_of,
     targets,
     windows_index,
 )
@@ -165,3 +168,25 @@ def test_targets_by_name(name: str, target: str | None) -> None:
 
 def test_windows_has_an_index_of_its_own() -> None:
     assert windows_index().startswith("https://")
+
+
+# https://github.com/pytorch/pytorch/pull/179653
+def test_an_override_that_hangs_is_never_the_advice() -> None:
+    assert override_hangs("gfx1103", "11.0.0")
+    assert not override_hangs("gfx1102", "11.0.0")
+    for target, values in load("rocm")["override_hangs"].items():
+        assert load("rocm")["override"].get(target, [""])[0] not in values
+
+
+@pytest.mark.parametrize(
+    ("value", "target"),
+    [("10.3.0", "gfx1030"), ("9.0.10", "gfx90a"), ("11.0.0", "gfx1100"), ("gfx1030", None)],
+)
+def test_the_target_that_a_value_names(value: str, target: str | None) -> None:
+    assert target_of(value) == target
+
+
+def test_graphics_inside_a_processor() -> None:
+    assert integrated("gfx1036")
+    assert not integrated("gfx1030")
+    assert not integrated("gfx1151")

@@ -907,6 +907,171 @@ SAMPLES = [
         {},
         "not-externally-managed-environments",
     ),
+    Sample(
+        "no-wheel-found",
+        "  ╰─▶ Because there is no version of torch==2.7.0+cu126 and your project depends on\n"
+        "      torch==2.7.0+cu126, we can conclude that",
+        {"requirement": "torch==2.7.0+cu126"},
+        "Because there is no version of torchmetrics==99 and you require torchmetrics==99",
+    ),
+    Sample(
+        "wheel-tags-unmatched",
+        "Because torch==1.12.0+cu113 has no wheels with a matching Python ABI\n"
+        "      tag (e.g., `cp311`) and you require torch==1.12.0+cu113",
+        {"requirement": "torch==1.12.0+cu113", "kind": "Python ABI", "tag": "cp311"},
+        "Because all versions of torchcodec have no wheels with a matching Python ABI tag",
+    ),
+    Sample(
+        "wheel-tags-unmatched",
+        "hint: You're using CPython 3.14 (`cp314`), but `torch` (v2.8.0) only has wheels with the "
+        "following Python ABI tags: `cp312`, `cp313`, `cp313t`",
+        {
+            "requirement": "torch",
+            "version": "2.8.0",
+            "tag": "cp314",
+            "have": "`cp312`, `cp313`, `cp313t`",
+            "kind": "Python ABI",
+        },
+        "hint: You're using CPython 3.14 (`cp314`), and `torch` (v2.9.0) has wheels for it",
+    ),
+    Sample(
+        "archive-damaged",
+        "zipfile.BadZipFile: Bad CRC-32 for file 'torch/lib/cublasLt64_11.dll'",
+        {"file": "torch/lib/cublasLt64_11.dll", "kind": "checksum"},
+        "CRC-32 for file 'torch/lib/cublasLt64_11.dll' is right",
+    ),
+    Sample(
+        "archive-damaged",
+        "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE. If you have "
+        "updated the package versions, please update the hashes.\n"
+        "    torch==2.4.0 from https://download.pytorch.org/whl/cu121/torch-2.4.0-cp311.whl:",
+        {"file": "torch==2.4.0", "kind": "hash"},
+        "these packages match the hashes",
+    ),
+    Sample(
+        "archive-damaged",
+        "ERROR: Wheel 'torch' located at /tmp/pip-unpack-1/torch-2.4.0-cp311-linux.whl is invalid.",
+        {"file": "torch", "kind": "incomplete"},
+        "Wheel 'torch' located at /tmp/torch.whl is valid.",
+    ),
+    Sample(
+        "path-too-long",
+        "EnvironmentError: [Errno 2] No such file or directory: 'C:\\\\Users\\\\user\\\\"
+        + "a" * 240
+        + ".zip'",
+        {"file": "C:\\Users\\user\\" + "a" * 240 + ".zip"},
+        "EnvironmentError: [Errno 2] No such file or directory: 'C:\\\\Users\\\\user\\\\model.pt'",
+    ),
+    Sample(
+        "build-without-torch",
+        '  File "/tmp/pip-build-env-x1/overlay/site-packages/setuptools/build_meta.py", line 317, '
+        "in run_setup\n"
+        "    exec(code, locals())\n"
+        '  File "<string>", line 22, in <module>\n'
+        "ModuleNotFoundError: No module named 'torch'",
+        {},
+        '  File "/home/user/train.py", line 3, in <module>\n'
+        "ModuleNotFoundError: No module named 'torch'",
+    ),
+    Sample(
+        "build-without-torch",
+        "hint: This error likely indicates that `flash-attn@2.8.1` depends on `torch`, but doesn't "
+        "declare it as a build dependency.",
+        {"package": "flash-attn"},
+        "hint: This error likely indicates that `foo@1.0` depends on `numpy`, but doesn't declare "
+        "it as a build dependency.",
+    ),
+    Sample(
+        "cuda-virtual-package",
+        "    ╰─▶ Virtual package '__cuda >=12' does not match any of the available virtual "
+        "packages on your machine: [__archspec=1=zen2, __glibc=2.39=0]",
+        {"wanted": ">=12", "have": "__archspec=1=zen2, __glibc=2.39=0", "tool": "pixi"},
+        "Virtual package '__archspec ==1 x86_64' does not match any of the available virtual "
+        "packages on your machine: [__cuda=12.4=0]",
+    ),
+    Sample(
+        "cuda-virtual-package",
+        "  - nothing provides __cuda needed by pytorch-1.11.0-cuda102py310hdf4a2db_202",
+        {"package": "pytorch-1.11.0-cuda102py310hdf4a2db_202"},
+        "  - nothing provides __glibc >=2.28 needed by pytorch-2.5.1-cpu_0",
+    ),
+    Sample(
+        "cuda-virtual-package",
+        "  - pytorch-gpu -> __cuda[version='>=12']\n\nYour installed version is: 11.8",
+        {"wanted": ">=12", "have": "11.8", "tool": "conda"},
+        "  - feature:/linux-64::__cuda==12.2=0\n\nYour installed version is: 12.2",
+    ),
+    # what compilers say
+    Sample(
+        "ptxas-too-old",
+        "ptxas fatal   : Value 'sm_121a' is not defined for option 'gpu-name'",
+        {"target": "sm_121a"},
+        "nvcc fatal   : Value 'sm_121a' is not defined for option 'gpu-name'",
+    ),
+    Sample(
+        "nvcc-gpu-unsupported",
+        "nvcc fatal   : Unsupported gpu architecture 'compute_120'",
+        {"target": "compute_120"},
+        "nvcc warning : Unsupported gpu architecture 'compute_35' will be removed",
+    ),
+    Sample(
+        "host-compiler-refused",
+        "crt/host_config.h:143:2: error: #error -- unsupported GNU version! gcc versions later "
+        "than 12 are not supported!",
+        {"compiler": "GNU", "newest": "12"},
+        "GNU version 12 is supported",
+    ),
+    Sample(
+        "host-compiler-refused",
+        "RuntimeError: The current installed version of g++ (13.2.0) is greater than the maximum "
+        "required version by CUDA 11.8. Please make sure to use an adequate version of g++ "
+        "(>=6.0.0, <12.0).",
+        {"command": "g++", "version": "13.2.0", "cuda": "11.8", "newest": "12.0"},
+        "The current installed version of g++ (13.2.0) is fine for CUDA 12.8",
+    ),
+    Sample(
+        "toolkit-differs",
+        "RuntimeError: The detected CUDA version (11.8) mismatches the version that was used to "
+        "compile\nPyTorch (12.8). Please make sure to use the same CUDA versions.",
+        {"toolkit": "11.8", "torch": "12.8"},
+        "The detected CUDA version (12.6) has a minor version mismatch with the version that was "
+        "used to compile PyTorch (12.8). Most likely this shouldn't be a problem.",
+    ),
+    Sample(
+        "extension-built-for-other",
+        "xFormers can't load C++/CUDA extensions. xFormers was built for:\n"
+        "    PyTorch 2.1.2+cu121 with CUDA 1201 (you have 2.1.2+cpu)",
+        {"built": "2.1.2+cu121", "cuda": "1201", "have": "2.1.2+cpu", "package": "xformers"},
+        "    Python  3.10.11 (you have 3.10.6)",
+    ),
+    # containers
+    Sample(
+        "container-toolkit-failed",
+        "nvidia-container-cli: error parsing IMEX info: unsupported IMEX channel value: all: "
+        "unknown.",
+        {"reason": "error parsing IMEX info: unsupported IMEX channel value: all: unknown."},
+        "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.8",
+    ),
+    Sample(
+        "container-needs-newer-driver",
+        "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.8, please update "
+        "your driver to a newer version",
+        {"needs": "12.8"},
+        "requirement error: unsatisfied condition: arch>=7.0",
+    ),
+    Sample(
+        "container-runtime-unknown",
+        'docker: Error response from daemon: could not select device driver "" with capabilities: '
+        "[[gpu]].",
+        {},
+        'could not select device driver "" with capabilities: [[tpu]]',
+    ),
+    Sample(
+        "runtime-dll-not-found",
+        "C:\\>where msvcp140.dll\nINFO: Could not find files for the given pattern(s).",
+        {"file": "msvcp140.dll"},
+        "C:\\>where cl.exe\nINFO: Could not find files for the given pattern(s).",
+    ),
 ]
 
 

@@ -307,6 +307,7 @@ def _for(facts: Facts, installer: str) -> Facts:
 
 
 def step_for(facts: Facts, choice: Choice, why: str) -> Step:
+    """Return the step that installs *choice*, into a new environment where that is needed."""
     from dataclasses import replace  # noqa: PLC0415
 
     from torchdoctor import effects, steps  # noqa: PLC0415

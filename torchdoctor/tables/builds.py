@@ -48,6 +48,14 @@ def builds(torch: str, platform: str) -> tuple[Build, ...]:
     )
 
 
+def installable(torch: str, platform: str) -> tuple[Build, ...]:
+    """Return ``builds`` with the plain wheel, where the package index alone has that one."""
+    listed, plain = builds(torch, platform), default_build(torch, platform)
+    if plain is None or any(build.tag == plain for build in listed):
+        return listed
+    return (Build(plain, kind_of(plain), cuda_of(plain), (platform,), "listed"), *listed)
+
+
 def default_build(torch: str, platform: str) -> str | None:
     """Return the tag of the wheel a plain ``pip install torch==...`` takes on *platform*.
 
@@ -80,16 +88,18 @@ def torchaudio_for(
 
     *accepted* are the releases that accept that torch, the best first. torchaudio has had no
     release of its own for torch 2.12 and newer, so that its last ones exist for some builds only;
-    the newest is on the package index alone, without a label (None). None as a whole: none fits.
+    the newest is on the package index alone, without a label (None), and is taken where no other
+    is. None as a whole: none fits.
     """
     table = load("builds")["torchaudio"]
+    alone = None
     for version in accepted:
         row = table.get(version)
         if row is None or any(tag == t and platform in where for t, where, _ in row["builds"]):
             return version, tag
-        if row["default"].get(platform) == tag:
-            return version, None
-    return None
+        if alone is None and row["default"].get(platform) == tag:
+            alone = (version, None)
+    return alone
 
 
 def kind_of(tag: str) -> Kind:

@@ -4,21 +4,27 @@ Source: METADATA and file names of every wheel of torch 1.12-2.15, torchvision, 
 triton (``releases.json``); the glibc need and the CUDA of the plain wheel from the wheels' files.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from torchdoctor.tables import load
 
+if TYPE_CHECKING:
+    from datetime import date
+
 Companion = Literal["torchvision", "torchaudio"]
 Project = Literal["torch", "torchvision", "torchaudio", "triton"]
 
+_FIRST_PAIR, _LAST_PAIR = 4, 11
+"""Minor releases of torch 1 that are older than the table and came with companions by rule."""
 _PLATFORMS = {
     ("linux", "x86_64"): "linux_x86_64",
     ("linux", "amd64"): "linux_x86_64",
@@ -120,11 +126,28 @@ def fits(project: Companion, version: str, torch: str) -> bool | None:
     if mine.dev is not None and base.dev is not None:
         return _same_night(mine.dev, base.dev)
     specifier = load("releases")[project].get(str(mine))
+    if specifier is None and not (mine.is_prerelease or base.is_prerelease):
+        return _old_pair(project, mine, base)
     if specifier is None or base.is_prerelease:
         return None
     if not SpecifierSet(specifier).contains(base):
         return False
     return True if torch_release(torch) else None
+
+
+def _old_pair(project: Companion, mine: Version, base: Version) -> bool | None:
+    """Say whether two releases before those of the table fit; None where one is of its time.
+
+    torch 1.4 to 1.11 came with torchvision of the next minor and torchaudio of the same
+    (README of both: torch 1.9, torchvision 0.10, torchaudio 0.9).
+    """
+    (first, minor), (_, own) = base.release[:2], (*mine.release[:2], 0)[:2]
+    if first != 1 or not _FIRST_PAIR <= minor <= _LAST_PAIR or mine.release[0] != 0:
+        return None
+    ahead = 1 if project == "torchvision" else 0
+    if not _FIRST_PAIR <= own - ahead <= _LAST_PAIR:
+        return None
+    return own - ahead == minor
 
 
 def companions(torch: str) -> tuple[str | None, str | None]:
@@ -187,10 +210,12 @@ def _same_night(mine: int, base: int) -> bool | None:
     first, second = _day(mine), _day(base)
     if first is None or second is None:
         return None
-    return abs(first - second) <= timedelta(days=1)
+    return abs((first - second).days) <= 1
 
 
 def _day(number: int) -> date | None:
+    from datetime import datetime, timezone  # noqa: PLC0415 - nightlies are few
+
     try:
         return datetime.strptime(str(number), "%Y%m%d").replace(tzinfo=timezone.utc).date()
     except ValueError:
