@@ -197,6 +197,10 @@ class OnDisk(Mapping[str, DllFacts | None]):
                 self._known[name] = None
         return self._known[name]
 
+    def was_read(self, name: str) -> bool:
+        """Return whether the facts of *name* were asked for."""
+        return name in self._known
+
     def __contains__(self, name: object) -> bool:
         return name in self._names
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from windows.dll_facts import DllFacts, from_json
+from windows.dll_facts import DllFacts, from_json, to_json
+from windows.inventory import SCHEMA
 from windows.loader import Folder, Machine, Module, Role
 from windows.startup import Answer, Install, import_torch, sequence, started
 
@@ -87,3 +88,38 @@ def imported(before: Machine, torch: str = "2.9.1", install: Install = INSTALL) 
 def named(answer: Answer) -> str:
     """Return the base name of what the message names."""
     return answer.named.rpartition("\\")[2]
+
+
+def record(
+    before: Machine,
+    torch: str = "2.9.1",
+    *,
+    companions: Mapping[str, list[str]] | None = None,
+    strangers: list[str] | None = None,
+) -> dict[str, object]:
+    """Return what the inventory would write of the folders of *before*."""
+    return {
+        "schema": SCHEMA,
+        "torch": TORCH,
+        "release": torch,
+        "exec_prefix": PYTHON,
+        "base_exec_prefix": PYTHON,
+        "userbase": None,
+        "cuda": None,
+        "nvtools": None,
+        "python": "python311.dll",
+        "companions": dict(companions or {}),
+        "strangers": strangers if strangers is not None else [],
+        "longest": 150,
+        "folders": [
+            {
+                "path": one.path,
+                "roles": [one.role],
+                "complete": one.complete,
+                "files": [
+                    to_json(file) if file else {"name": name} for name, file in one.files.items()
+                ],
+            }
+            for one in before.folders
+        ],
+    }
