@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from io import BufferedReader
 from pathlib import Path
 from typing import cast
@@ -11,7 +12,7 @@ from typing import cast
 from torchdoctor.child import Run, Stream
 from torchdoctor.model import DoctorError
 from torchdoctor.reading.machine import TEXT
-from torchdoctor.reading.pasted import normalise
+from torchdoctor.reading.pasted import embedded, normalise
 from torchdoctor.snapshot import LARGEST, SCHEMA, Snapshot, parse
 
 _OURS = SCHEMA.partition("/")[0].encode()
@@ -24,38 +25,41 @@ def read(names: Sequence[str]) -> Snapshot:
         DoctorError: one cannot be read, is no text, or there are two snapshots.
 
     """
-    snapshot: Snapshot | None = None
+    snapshots: list[Snapshot] = []
     texts: dict[str, Run] = {}
     for name in names:
-        taken = _one(name)
-        if isinstance(taken, Snapshot):
-            if snapshot is not None:
-                raise DoctorError(
-                    f"{name} is a second snapshot; one machine has one. "
-                    "Check them one after the other.",
-                    file=name,
-                    kind="usage",
-                )
-            snapshot = taken
-        else:
-            texts[TEXT + name] = Run((), "answered", stdout=Stream(taken, len(taken)))
-    if snapshot is None:
-        return Snapshot(collected_at="", probes=texts)
-    return Snapshot(
-        snapshot.collected_at,
-        {**snapshot.probes, **texts},
-        snapshot.options,
-        redacted=snapshot.redacted,
-        tool=snapshot.tool,
-    )
+        taken, text = _one(name)
+        snapshots += [snapshot for snapshot in taken if snapshot not in snapshots]
+        if len(snapshots) > 1:
+            raise DoctorError(
+                f"{name} is a second snapshot; one machine has one. "
+                "Check them one after the other.",
+                file=name,
+                kind="usage",
+            )
+        if text is not None:
+            texts[TEXT + name] = _run(text)
+    return _together(snapshots, texts)
 
 
 def of_text(text: str, name: str = "text") -> Snapshot:
-    """Return the snapshot that a pasted *text* is."""
-    return Snapshot("", {TEXT + name: Run((), "answered", stdout=Stream(text, len(text)))})
+    """Return the snapshot that a pasted *text* is; of several in it, the first."""
+    rest, taken = embedded.take(text, name)
+    return _together(taken, {TEXT + name: _run(rest)})
 
 
-def _one(name: str) -> Snapshot | str:
+def _run(text: str) -> Run:
+    return Run((), "answered", stdout=Stream(text, len(text)))
+
+
+def _together(snapshots: Sequence[Snapshot], texts: Mapping[str, Run]) -> Snapshot:
+    if not snapshots:
+        return Snapshot(collected_at="", probes=texts)
+    whole = snapshots[0]
+    return replace(whole, probes={**whole.probes, **texts})
+
+
+def _one(name: str) -> tuple[tuple[Snapshot, ...], str | None]:
     said = "standard input" if name == "-" else name
     if name == "-":
         return _taken(cast("BufferedReader", sys.stdin.buffer), said, None)
@@ -76,7 +80,9 @@ def _one(name: str) -> Snapshot | str:
         ) from error
 
 
-def _taken(stream: BufferedReader, name: str, size: int | None) -> Snapshot | str:
+def _taken(
+    stream: BufferedReader, name: str, size: int | None
+) -> tuple[tuple[Snapshot, ...], str | None]:
     head = stream.peek(4096)
     if not head.strip():
         raise DoctorError(
@@ -85,11 +91,12 @@ def _taken(stream: BufferedReader, name: str, size: int | None) -> Snapshot | st
             file=name,
         )
     if head.lstrip()[:1] != b"{" or _OURS not in head:
-        return normalise.load(stream, name)
+        text, snapshots = embedded.take(normalise.load(stream, name), name)
+        return snapshots, text
     if size is not None and size > LARGEST:
         raise DoctorError(
             f"{name} has {size >> 20} MB; a snapshot has at most {LARGEST >> 20} MB. "
             "Make a new one with: torchdoctor collect -o snapshot.json",
             file=name,
         )
-    return parse(stream.read(LARGEST + 1), name)
+    return (parse(stream.read(LARGEST + 1), name),), None

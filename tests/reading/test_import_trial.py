@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -76,6 +77,7 @@ def test_a_whole_answer_becomes_facts() -> None:
             version="2.9.1+cu128",
             file="/v/torch/__init__.py",
         ),
+        "trial_after": NOT_COLLECTED,
         "companion_trials": {},
         "runtime": Runtime(
             "2.9.1+cu128",
@@ -286,3 +288,16 @@ def test_a_made_up_answer_never_raises_and_never_makes_a_wrong_type(
             assert isinstance(device.memory, int | None)
             assert device.capability is None or len(device.capability) == 2
     assert isinstance(facts["symptoms"], tuple)
+
+
+def test_an_import_after_other_modules_is_kept_under_their_names() -> None:
+    command = ("python", "-", '{"after": ["PyQt6", "pyarrow"]}')
+    error = {"type": "OSError", "message": "[WinError 1114]"}
+    failed: dict[str, object] = {"stage": "import", "error": error}
+    late = replace(run(failed), command=command)
+    facts = read({"import torch": run(dict(GOOD)), "import torch after": late})
+    after = facts["trial_after"]
+    assert isinstance(after, dict)
+    assert after["PyQt6, pyarrow"].outcome == "raised"
+    gone = replace(run({"stage": "after PyQt6"}, "failed"), command=command)
+    assert isinstance(read({"import torch after": gone})["trial_after"], Unknown)

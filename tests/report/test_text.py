@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from tests.report import samples
 from torchdoctor.facts import Facts, Unknown
 from torchdoctor.model import Commands, Evidence, Outcome, Plan, PlannedStep
-from torchdoctor.report import text
+from torchdoctor.report import text, words
 from torchdoctor.report.document import Report, Target, build, failure
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -25,7 +25,7 @@ def lines(report: Report, **options: Any) -> list[str]:
     return text.render(report, **options).splitlines()
 
 
-SHELLS: tuple[text.Shell, ...] = ("bash", "powershell", "cmd")
+SHELLS: tuple[words.Shell, ...] = ("bash", "powershell", "cmd")
 
 
 def planned(*commands: str, **parts: object) -> Report:
@@ -273,7 +273,7 @@ def test_a_failure_is_its_message() -> None:
     st.sampled_from(["bash", "powershell", "cmd"]),
 )
 def test_anything_renders_and_commands_stay_whole(
-    report: Report, width: int, options: dict[str, Any], shell: text.Shell
+    report: Report, width: int, options: dict[str, Any], shell: words.Shell
 ) -> None:
     colour, unicode = options["colour"], options["unicode"]
     rendered = text.render(report, width=width, shell=shell, **options)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from torchdoctor import model
 from torchdoctor.facts import Build, Facts, ImportTrial, Interpreter, Runtime, Unknown
 from torchdoctor.model import Finding, Outcome, Plan, Severity, Verdict
+
+if TYPE_CHECKING:
+    from torchdoctor.snapshot import Snapshot
 
 Source = Literal["live", "snapshot", "text", "folder", "script", "run"]
 FailureKind = Literal["usage", "input", "internal"]
@@ -76,6 +79,8 @@ class Report:
     error: Failure | None = None
     remarks: tuple[str, ...] = ()
     """What of the input could not be read, or contradicts itself."""
+    snapshot: Snapshot | None = None
+    """What the report was made from, redacted, for a format that others read; None for texts."""
 
     @property
     def verdict_after_plan(self) -> Verdict:
@@ -104,6 +109,7 @@ def build(  # noqa: PLR0913 - one keyword for each part of a report
     facts: Facts | None = None,
     headline: str = "",
     details: Iterable[Detail] = (),
+    snapshot: Snapshot | None = None,
 ) -> Report:
     """Return the report on *target*.
 
@@ -122,6 +128,7 @@ def build(  # noqa: PLR0913 - one keyword for each part of a report
         data=data or {},
         remarks=facts.remarks if facts else (),
         details=tuple(details),
+        snapshot=snapshot,
     )
 
 

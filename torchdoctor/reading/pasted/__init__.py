@@ -16,6 +16,7 @@ from torchdoctor.facts import Device, Gpu, Symptom
 from torchdoctor.reading.pasted import (
     collect_env,
     conda,
+    embedded,
     failure,
     gpus,
     installer_log,
@@ -25,6 +26,7 @@ from torchdoctor.reading.pasted import (
     packages,
     paths,
     python,
+    report,
     unread,
     windows_programs,
 )
@@ -77,7 +79,11 @@ def read(texts: Sequence[tuple[str, str]]) -> Pasted:
     trials = {}
     torn: list[str] = []
     for name, whole in texts:
-        parts = lines.read(normalise.shorten(whole))
+        torn += [f"{name}: {what}" for what in embedded.damage(whole)]
+        rest, reported, reported_facts = report.take(normalise.shorten(whole), name)
+        found += reported
+        sources += [Source(said, name) for said in reported_facts]
+        parts = lines.read(rest)
         text = "\n".join(_MARKS[line.kind] + line.text for line in parts)
         known = symptoms(text, name)
         found += known
@@ -92,7 +98,9 @@ def read(texts: Sequence[tuple[str, str]]) -> Pasted:
     layouts = [s.said.layout for s in sources if s.said.layout not in _NO_LAYOUT]
     if trials:
         layouts.append("a traceback")
-    if found:
+    if any(symptom.name == report.NAME for symptom in found):
+        layouts.append(report.LAYOUT)
+    if any(symptom.name != report.NAME for symptom in found):
         layouts.append("known messages")
     return Pasted(
         fields=MappingProxyType(merge.fields),
@@ -127,7 +135,14 @@ def _of_symptoms(found: Sequence[Symptom]) -> Iterator[Said]:
 
 
 _MARKS = {"output": "", "command": "$ ", "python": ">>> "}
-_NO_LAYOUT = (paths.LAYOUT, "a prompt", "what was written", "mentioned", "before a command")
+_NO_LAYOUT = (
+    paths.LAYOUT,
+    report.LAYOUT,
+    "a prompt",
+    "what was written",
+    "mentioned",
+    "before a command",
+)
 
 
 __all__ = ["READERS", "Conflict", "Pasted", "decode", "load", "read"]

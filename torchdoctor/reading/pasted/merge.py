@@ -599,6 +599,7 @@ class Merge:
             cudnn=_cudnn(cudnn) if isinstance(cudnn, int) else None,
             mps=mps if isinstance(mps, bool) else None,
             xpu=xpu if isinstance(xpu, bool) else None,
+            numpy=Unknown("not tried by what printed the listing"),
         )
 
     def _named(self, device: Device) -> Device:

@@ -164,10 +164,12 @@ MARKS = (
     *("glibc", "OS:", "OS  ", "Libc version", "GPU ", "dev/shm", "NumPy", "numpy", "xFormers"),
     *("OMP:", "MKL", "invalid distribution", "@EXPLICIT", "libcuda", "Driver Version", "fabric"),
     *("[conda]", "[pip", "[uv]", "__cuda", "docker ", "FROM ", "Microsoft Windows", "macOS"),
+    *("TORCHDOCTOR SNAPSHOT", "torchdoctor"),
 )
 """What a stretch of text has to hold to be looked at, in a text too long to keep whole."""
 _ROW = re.compile(
     r"[\w@~.-]{1,100}\s{1,80}[0-9][\w.+!-]{0,40}(?:\s.{0,200})?$|[\w.-]{1,100}==\S{1,60}$"
+    r"|(?:> ?){0,4}[A-Za-z0-9+/]{76}$"
 )
 _NUMBERS = re.compile(r"[0-9a-f]*[0-9][0-9a-f]*")
 
