@@ -93,7 +93,7 @@ def _foreign(
     """
     if not isinstance(distributions, Unknown):
         found = [d for d in distributions if d.name == name and not d.user_site]
-        own = record.version if record.name == name or name == "torch" else ""
+        own = record.version if name in (record.name, "torch") else ""
         return next(
             (
                 d.version

@@ -51,7 +51,7 @@ NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia0")
 
 
 def check(
-    platform: Platform,
+    platform: Platform | Unknown,
     container: Container | Unknown | None,
     torch: Build | Unknown | None,
     driver: Driver | Unknown | None,
@@ -69,7 +69,8 @@ def check(
     if expectation.accelerator == "cpu" or not (cuda or wanted):
         return
     seen = [Evidence("symptoms", asked.text, asked.source)] if asked else []
-    if platform.wsl == 1:
+    wsl1 = isinstance(platform, Platform) and platform.wsl == 1
+    if isinstance(platform, Platform) and wsl1:
         yield _wsl1(platform, seen, wanted=wanted)
     if not isinstance(container, Container):
         return
@@ -80,7 +81,7 @@ def check(
             yield _hidden(driver, container)
         return
     nodes = () if isinstance(device_nodes, Unknown) else device_nodes
-    if any(n.path.startswith(("/dev/nvidia", "/dev/dxg")) for n in nodes) or platform.wsl == 1:
+    if any(n.path.startswith(("/dev/nvidia", "/dev/dxg")) for n in nodes) or wsl1:
         return
     if not (driver is None or gpu.not_loaded(driver)):
         return

@@ -7,6 +7,9 @@ Why: plain ``pip install torch`` brings the CPU build on Windows and, up to 2.10
 conda falls back to a CPU build when it cannot solve for CUDA; another package's requirement may
 have replaced the GPU build. A CUDA build beside AMD or Intel graphics runs on the CPU only.
 
+A program says it, too: "Torch not compiled with CUDA enabled"; an extension that was built for the
+CUDA build of the very release that is here as +cpu (xFormers: "you have 2.1.2+cpu").
+
 Not to be confused with a driver fault: the driver answers here, only the build has no use for it.
 A CPU build on a machine without a GPU, and any build under ``--expect cpu``, is right as it is.
 
@@ -29,10 +32,12 @@ from torchdoctor.facts import (
     Gpu,
     Platform,
     Runtime,
+    Symptom,
     Unknown,
 )
 from torchdoctor.model import CannotTell, Evidence, Finding, Severity, Step
 from torchdoctor.tables import gpus as table
+from torchdoctor.tables import releases
 
 FAMILY = "build"
 FINDS = ("cpu-only-build", "wrong-accelerator-build")
@@ -45,21 +50,87 @@ RUNS_ON = {"cuda": "nvidia", "rocm": "amd", "xpu": "intel"}
 
 
 def check(
-    platform: Platform,
-    torch: Build | None,
-    gpus: tuple[Gpu, ...],
+    platform: Platform | Unknown,
+    torch: Build | Unknown | None,
+    gpus: tuple[Gpu, ...] | Unknown,
     driver: Driver | Unknown | None,
     device_nodes: tuple[DeviceNode, ...] | Unknown,
     runtime: Runtime | Unknown,
+    symptoms: tuple[Symptom, ...] | Unknown,
     expectation: Expectation,
     facts: Facts,
 ) -> Iterator[Finding]:
-    """Compare what the build is for with the GPUs of the machine."""
-    if torch is None or expectation.accelerator == "cpu" or platform.system == "darwin":
+    """Compare what the build is for with the GPUs of the machine, then read the messages."""
+    if torch is None or expectation.accelerator == "cpu" or gpu.available(runtime):
         return
-    if gpu.available(runtime) or not gpus:
+    if isinstance(platform, Platform) and platform.system == "darwin":
         return
-    kind = gpu.kind(torch)
+    lacking = [fact for fact in (torch, gpus) if isinstance(fact, Unknown)]
+    found: list[Finding] = []
+    if isinstance(torch, Build) and not isinstance(gpus, Unknown):
+        found = list(_by_facts(torch, gpus, driver, device_nodes, facts))
+    yield from found or _by_message(torch, gpus, symptoms, facts)
+    if lacking and not found and _message(symptoms) is None:
+        raise CannotTell(lacking[0].reason)
+
+
+def _message(symptoms: tuple[Symptom, ...] | Unknown) -> Symptom | None:
+    """Return what a program of the user, or an extension, said of a CPU build."""
+    if said := gpu.of_user(symptoms, "not-compiled-with-cuda"):
+        return said
+    known = () if isinstance(symptoms, Unknown) else symptoms
+    return next((s for s in known if s.name == "extension-built-for-other" and _is_cpu(s)), None)
+
+
+def _is_cpu(symptom: Symptom) -> bool:
+    """Tell whether an extension of CUDA names the same release, as a CPU build, as what is here."""
+    built, have = symptom.values.get("built", ""), symptom.values.get("have", "")
+    release, _, tag = built.partition("+")
+    return bool(tag.startswith("cu") and have == f"{release}+cpu")
+
+
+def _by_message(
+    torch: Build | Unknown,
+    gpus: tuple[Gpu, ...] | Unknown,
+    symptoms: tuple[Symptom, ...] | Unknown,
+    facts: Facts,
+) -> Iterator[Finding]:
+    said = _message(symptoms)
+    kind = gpu.kind(torch) if isinstance(torch, Build) else None
+    no_card = not isinstance(gpus, Unknown) and not any(g.vendor in RUNS_ON.values() for g in gpus)
+    if said is None or kind not in (None, "cpu") or no_card:
+        return
+    built, have = said.values.get("built", ""), said.values.get("have", "")
+    name = f"torch {torch.version}" if isinstance(torch, Build) else f"torch {have}".strip()
+    who = f"{said.values['package']} is built for {built}" if built else "a program asked for CUDA"
+    release, tag = built.partition("+")[::2]
+    choice: choose.Choice | None
+    if release and releases.torch_release(release):
+        choice = choose.at(facts, release, tag)
+    else:
+        now = torch.public if isinstance(torch, Build) else None
+        choice = choose.choose(facts, accelerator="cuda", release=now) if now else None
+        choice = choice or choose.choose(facts, accelerator="cuda")
+    yield Finding(
+        "cpu-only-build",
+        "error",
+        f"{name} is a CPU build, and {who}.",
+        (Evidence("symptoms", said.text.strip()[:300], said.source),),
+        (steps.change_build(facts, choice, why="This is a build with CUDA."),) if choice else (),
+        confidence="likely",
+    )
+
+
+def _by_facts(
+    torch: Build,
+    gpus: tuple[Gpu, ...],
+    driver: Driver | Unknown | None,
+    device_nodes: tuple[DeviceNode, ...] | Unknown,
+    facts: Facts,
+) -> Iterator[Finding]:
+    if not gpus:
+        return
+    expectation, kind = facts.expectation, gpu.kind(torch)
     if kind is None:
         raise CannotTell(f"what kind of build torch {torch.version} is cannot be told")
     for better, cards in _candidates(gpus, driver, device_nodes):
@@ -79,7 +150,10 @@ def _candidates(
     nodes: tuple[DeviceNode, ...] | Unknown,
 ) -> Iterator[tuple[choose.Accelerator, list[Gpu]]]:
     """Give what torch could use here: usable GPUs only, the likeliest first."""
-    if (cards := list(gpu.of_nvidia(gpus))) and gpu.answers(driver):
+    cards = list(gpu.of_nvidia(gpus))
+    # Where the driver was not asked, its numbers show that it listed the cards.
+    listed = isinstance(driver, Unknown) and any(c.index is not None or c.uuid for c in cards)
+    if cards and (listed or gpu.answers(driver)):
         yield "cuda", cards
     compute = not isinstance(nodes, Unknown) and any(n.path == "/dev/kfd" for n in nodes)
     if compute and (cards := [g for g in gpus if g.vendor == "amd"]):

@@ -57,7 +57,7 @@ def check(
     if isinstance(platform, Platform) and (platform.system == "darwin" or platform.wsl == 1):
         return
     if isinstance(driver, Driver) and gpu.silent(driver):
-        yield _not_answering(driver, expectation, facts)
+        yield _not_answering(driver, expectation)
         return
     too_old = gpu.symptom(symptoms, "cuda-driver-too-old", "cuda-needs-newer-driver")
     none = gpu.symptom(symptoms, "no-nvidia-driver")
@@ -93,7 +93,7 @@ def _no_nvidia(gpus: tuple[Gpu, ...] | Unknown) -> bool:
     return not isinstance(gpus, Unknown) and not gpu.of_nvidia(gpus)
 
 
-def _not_answering(driver: Driver, expectation: Expectation, facts: Facts) -> Finding:
+def _not_answering(driver: Driver, expectation: Expectation) -> Finding:
     asked = driver.source or "nvidia-smi"
     what = "did not answer within its deadline" if driver.hung else "printed what cannot be read"
     said = driver.error if driver.hung and driver.error else f"{asked} {what}"

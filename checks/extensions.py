@@ -30,8 +30,8 @@ from torchdoctor.facts import (
     Symptom,
     Unknown,
 )
-from torchdoctor.model import Evidence, Finding, Step
-from torchdoctor.tables import load, neighbours
+from torchdoctor.model import CannotTell, Evidence, Finding, Step
+from torchdoctor.tables import load, neighbours, releases
 
 FAMILY = "versions"
 FINDS = ("ext-abi-mismatch",)
@@ -56,8 +56,8 @@ _NATIVE = frozenset(
 
 
 def check(
-    torch: Build | None,
-    distributions: tuple[Distribution, ...],
+    torch: Build | Unknown | None,
+    distributions: tuple[Distribution, ...] | Unknown,
     platform: Platform | Unknown,
     interpreter: Interpreter | Unknown,
     symptoms: tuple[Symptom, ...] | Unknown,
@@ -66,6 +66,13 @@ def check(
     """Compare torch with what each extension was built for, then read the messages."""
     if torch is None:
         return
+    told = list(_told(torch, distributions, symptoms, facts))
+    yield from told
+    if isinstance(torch, Unknown) or isinstance(distributions, Unknown):
+        if told:
+            return
+        lacking = torch if isinstance(torch, Unknown) else distributions
+        raise CannotTell(lacking.reason if isinstance(lacking, Unknown) else "")
     failed = _by_message(symptoms, distributions)
     for d in distributions:
         if d.name in OTHERS or (d.name == "torchtext" and not _fits(torch, "<2.4")):
@@ -74,6 +81,61 @@ def check(
         symptom = failed.pop(d.name, None)
         if symptom or (wants and _fits(torch, wants) is False):
             yield _finding(torch, d, wants, symptom, facts)
+
+
+def _told(
+    torch: Build | Unknown,
+    distributions: tuple[Distribution, ...] | Unknown,
+    symptoms: tuple[Symptom, ...] | Unknown,
+    facts: Facts,
+) -> Iterator[Finding]:
+    """Yield what messages say of extensions that are in no list."""
+    listed = () if isinstance(distributions, Unknown) else distributions
+    seen = {d.name for d in listed}
+    if any(d.metadata for d in listed):
+        return  # they were looked for, and no list that somebody pasted a part of
+    for symptom in () if isinstance(symptoms, Unknown) else symptoms:
+        values = symptom.values
+        built, have = values.get("built", ""), values.get("have", "")
+        cpu = bool(built) and have == f"{built.partition('+')[0]}+cpu"
+        package = values.get("package", "") if symptom.name == "extension-built-for-other" else ""
+        if symptom.name == "undefined-symbol" and values.get("family") == "torch":
+            package = _package(values.get("file", ""))
+        if not package or package in OTHERS or package in seen:
+            continue
+        seen.add(package)
+        now = have or (torch.version if isinstance(torch, Build) else "")
+        differs = f"torch {built}" if built else "another torch"
+        differs += f" than {now}" if now and not built else f" and torch is {now}" if now else ""
+        yield Finding(
+            "ext-abi-mismatch",
+            "note" if cpu else "warning",
+            f"{package} is built for {differs}, so its compiled part does not load.",
+            (Evidence("symptoms", symptom.text.strip()[:300], symptom.source),),
+            () if cpu else tuple(_of_told(package, built, facts)),
+            confidence="likely",
+            because_of=("cpu-only-build", "user-site-shadow", "conda-pip-mix", "trio-misaligned"),
+        )
+
+
+def _package(file: str) -> str:
+    """Return the package that a compiled file in site-packages is of; empty if none is told."""
+    parts = places.plain(file).split("/")
+    start = next((i + 1 for i, p in enumerate(parts) if p.endswith("-packages")), 0)
+    top = parts[start].partition(".")[0] if start and start < len(parts) else ""
+    name = re.sub(r"_(?:2_)?cuda$|_cuda_lib$|_c$", "", top).replace("_", "-")
+    return "" if name in ("torchgen", "functorch") else name
+
+
+def _of_told(package: str, built: str, facts: Facts) -> Iterator[Step]:
+    release = built.partition("+")[0]
+    if (
+        release
+        and releases.torch_release(release)
+        and (choice := choose.choose(facts, release=release))
+    ):
+        yield steps.change_build(facts, choice, why=f"{package} was built for it.")
+    yield steps.uninstall(facts, package, why="Nothing then loads a part that does not fit.")
 
 
 def _fits(torch: Build, specifier: str) -> bool | None:

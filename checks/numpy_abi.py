@@ -67,7 +67,7 @@ def check(
     ]
     if isinstance(torch, Build):
         evidence.insert(0, Evidence("torch.version", torch.version, "torch/version.py"))
-    if not isinstance(runtime, Unknown) and runtime.numpy:
+    if not isinstance(runtime, Unknown) and isinstance(runtime.numpy, str):
         evidence.append(Evidence("runtime.numpy", runtime.numpy, "torch.from_numpy"))
     evidence += [Evidence("symptoms", s.text.strip()[:300], s.source) for s in told[:1]]
     yield Finding(

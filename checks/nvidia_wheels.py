@@ -30,7 +30,8 @@ from torchdoctor.facts import (
     Symptom,
     Unknown,
 )
-from torchdoctor.model import Evidence, Finding
+from torchdoctor.model import CannotTell, Evidence, Finding
+from torchdoctor.tables import libraries
 
 FAMILY = "files"
 FINDS = ("nvidia-wheels-missing",)
@@ -41,8 +42,8 @@ SHOWN = 4
 
 def check(
     torch: Build | None,
-    platform: Platform,
-    interpreter: Interpreter,
+    platform: Platform | Unknown,
+    interpreter: Interpreter | Unknown,
     distributions: tuple[Distribution, ...],
     trial: ImportTrial | Unknown,
     symptoms: tuple[Symptom, ...] | Unknown,
@@ -50,6 +51,14 @@ def check(
 ) -> Iterator[Finding]:
     """Compare what torch asks for with what is installed."""
     gone = nvidia.absent(symptoms)
+    if isinstance(platform, Unknown) or isinstance(interpreter, Unknown):
+        if not gone:
+            raise CannotTell("the system or the Python is not known")
+        # A library that was looked for by this name shows Linux; the markers ask no more.
+        if isinstance(platform, Unknown):
+            platform = Platform("linux", "")
+        if isinstance(interpreter, Unknown):
+            interpreter = Interpreter("", "3.12", "", "", "")
     asked = nvidia.asked(torch, distributions, platform, interpreter, gone)
     told = () if isinstance(symptoms, Unknown) else symptoms
     strict = trials.failed(trial) or any(s.name == "cudnn-mismatch" for s in told)
@@ -59,6 +68,11 @@ def check(
         if there is None or (strict and requirement.name.startswith(nvidia.LIBRARIES))
     ]
     if torch is None or not lacking:
+        return
+    # Where only a message tells, and a list that may be a part of it, one of them has to be behind.
+    behind = {name for library in gone for name in libraries.suppliers(library)}
+    by_table = torch.distribution is not None and not torch.distribution.requires
+    if by_table and gone and not behind & {requirements.name(r) for r, _ in lacking}:
         return
     helpers_only = all(r.name.startswith(nvidia.HELPERS) for r, _ in lacking)
     first = ", ".join(_said(r, there) for r, there in lacking[:SHOWN])

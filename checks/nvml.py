@@ -29,7 +29,7 @@ from torchdoctor.facts import (
     Symptom,
     Unknown,
 )
-from torchdoctor.model import Evidence, Finding, Layer, Severity, Step
+from torchdoctor.model import CannotTell, Evidence, Finding, Layer, Severity, Step
 
 FAMILY = "gpu"
 FINDS = ("nvml-mismatch", "container-gpu-detached", "gpu-fell-off-bus")
@@ -38,8 +38,8 @@ MISMATCH, LOST, UNKNOWN = 18, 15, 999
 
 
 def check(
-    platform: Platform,
-    driver: Driver | None,
+    platform: Platform | Unknown,
+    driver: Driver | Unknown | None,
     container: Container | Unknown | None,
     torch: Build | Unknown | None,
     runtime: Runtime | Unknown,
@@ -50,10 +50,17 @@ def check(
     """Read the error that NVML gave, and compare module and library."""
     if driver is None:
         return
-    text = driver.error or ""
     said = gpu.symptom(symptoms, "nvml-version-mismatch", "nvml-not-initialized")
+    if isinstance(driver, Unknown):
+        if said is None:
+            raise CannotTell(f"driver: {driver.reason}")
+        driver = Driver(None, source="a message")
+    text = driver.error or ""
     reason = (said.values.get("reason") or said.text) if said else ""
-    inside = isinstance(container, Container)
+    # A host that loses a GPU says so in other words; an unknown error is what containers get.
+    inside = isinstance(container, Container | Unknown) and bool(
+        isinstance(container, Container) or said
+    )
     severity = _severity(torch, runtime, expectation)
     seen = [Evidence("driver.error", text, driver.source or "NVML")] if text else []
     if said:
@@ -63,7 +70,8 @@ def check(
         seen.append(Evidence("driver.kernel_module", module, "/proc/driver/nvidia/version"))
         seen.append(Evidence("driver.library", library, "libnvidia-ml on the disk"))
         files = "the driver's files of the host"
-        cures = (_restart(facts, files),) if inside else _reloads(facts)
+        here = isinstance(container, Container)
+        cures = (_restart(facts, files),) if here else _reloads()
         yield Finding(
             "nvml-mismatch",
             severity,
@@ -103,17 +111,16 @@ def _severity(
     return "error" if cuda or gpu.expects_cuda(expectation) else "warning"
 
 
-def _mismatch(driver: Driver, platform: Platform) -> bool:
+def _mismatch(driver: Driver, platform: Platform | Unknown) -> bool:
     if driver.code == MISMATCH or "version mismatch" in (driver.error or ""):
         return True
     answered = gpu.answers(driver) and driver.release is not None
     both = driver.kernel_module and driver.library
-    return bool(both and not answered and not platform.wsl) and (
-        driver.kernel_module != driver.library
-    )
+    wsl = isinstance(platform, Platform) and platform.wsl
+    return bool(both and not answered and not wsl) and (driver.kernel_module != driver.library)
 
 
-def _reloads(facts: Facts) -> tuple[Step, ...]:
+def _reloads() -> tuple[Step, ...]:
     again = steps.reboot(why="The kernel then loads the module that fits the library.")
     modules = "nvidia_drm nvidia_modeset nvidia_uvm nvidia"
     reload = steps.by_hand(

@@ -16,6 +16,7 @@ Sources: METADATA of every wheel, https://github.com/pytorch/vision#installation
 https://docs.pytorch.org/audio/stable/installation.html
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -35,11 +36,13 @@ CAUSES = (
     "conda-pip-mix",
     "interrupted-upgrade",
 )
+TELLING = ("register_fake", "impl_abstract")
+"""Names of torch.library that a torchvision of another release asks for."""
 COMPANIONS: tuple[releases.Companion, ...] = ("torchvision", "torchaudio")
 
 
 def check(
-    torch: Build | None,
+    torch: Build | Unknown | None,
     torchvision: Build | Unknown | None,
     torchaudio: Build | Unknown | None,
     companion_trials: Mapping[str, ImportTrial] | Unknown,
@@ -49,7 +52,13 @@ def check(
     """Compare the versions with what each companion accepts."""
     builds = zip(COMPANIONS, (torchvision, torchaudio), strict=True)
     present = {name: build for name, build in builds if isinstance(build, Build)}
-    if torch is None or not present:
+    if torch is None:
+        return
+    if isinstance(torch, Unknown) or not present:
+        told = list(_by_message(torch, torchvision, symptoms, facts))
+        yield from told
+        if isinstance(torch, Unknown) and not told:
+            raise CannotTell(f"torch: {torch.reason}")
         return
     fits = {name: releases.fits(name, b.version, torch.version) for name, b in present.items()}
     odd = {name: build for name, build in present.items() if fits[name] is False}
@@ -76,6 +85,46 @@ def check(
         ),
         tuple(_steps(torch, present, odd, facts)),
         because_of=CAUSES,
+    )
+
+
+def _by_message(
+    torch: Build | Unknown,
+    torchvision: Build | Unknown | None,
+    symptoms: tuple[Symptom, ...] | Unknown,
+    facts: Facts,
+) -> Iterator[Finding]:
+    """Yield what a message says of torchvision where a version is not known."""
+    known = () if isinstance(symptoms, Unknown) else symptoms
+    said = next((s for s in known if _is_telling(s)), None)
+    if said is None or torchvision is None or trials.works(facts.trial):
+        return
+    name = f"torch {torch.version}" if isinstance(torch, Build) else "this torch"
+    there = replace(facts, torchvision=Build("0"))
+    release = torch.public if isinstance(torch, Build) else None
+    choice = choose.choose(there, release=release) if release else choose.choose(there)
+    yield Finding(
+        "trio-misaligned",
+        "error",
+        f"torchvision is not of the release of {name}: {said.text.strip()[:200]}",
+        (Evidence("symptoms", said.text.strip()[:300], said.source),),
+        (steps.change_build(facts, choice, why="They are of one release."),) if choice else (),
+        confidence="likely",
+        because_of=(*CAUSES, "trio-variant-mixed"),
+    )
+
+
+def _is_telling(symptom: Symptom) -> bool:
+    """Tell whether a message is one by which the parts of torchvision and torch do not fit."""
+    values, file = symptom.values, symptom.values.get("file", "").replace("\\", "/")
+    return (
+        symptom.name == "nms-operator-missing"
+        or (symptom.name == "name-missing" and values.get("attribute") in TELLING)
+        or (
+            symptom.name == "undefined-symbol"
+            and values.get("family") == "torch"
+            and bool(re.search(r"/(?:torchvision|torchaudio)/", file))
+        )
     )
 
 

@@ -3,8 +3,9 @@
 How it shows: whatever Python or the system prints when torch is imported, or nothing when the
 process dies or never returns.
 
-Why: this is what is left when torch was imported once and failed, and no other check knows the
-reason. What was seen is given: the last line of the error, the signal, or how long it was waited.
+Why: this is the symptom that is left when torch was imported once and failed, and no other check
+explains it; where one does, this stands below it. What was seen is given: the last line of the
+error, the signal, or how long it was waited.
 
 The fix depends on that line. Torch's own files are put back first when they were not compared with
 what was published; ``python -X faulthandler -c "import torch"`` shows where it dies or hangs.
@@ -44,9 +45,66 @@ AFTER = (
     "libstdcxx",
     "mkl",
     "openmp",
+    "dll-named",
+    "vc-runtime",
+    "import-order",
+    "dll-path",
+    "dll-closure",
+    "dll-init",
+    "stale-dll",
+    "dll-blocked",
+    "paging-file",
+    "long-path",
 )
 
 LONGEST = 200
+EXPLAINS = (
+    "torch-not-installed",
+    "wrong-interpreter",
+    "python-not-supported",
+    "python-32bit",
+    "platform-wheel-dropped",
+    "glibc-too-old",
+    "cpu-instruction-missing",
+    "torch-build-known-bad",
+    "torch-files-missing",
+    "torch-files-corrupt",
+    "interrupted-upgrade",
+    "duplicate-install",
+    "conda-pip-mix",
+    "conda-channel-mix",
+    "local-module-shadow",
+    "user-site-shadow",
+    "nvidia-wheels-missing",
+    "nvidia-wheels-mixed",
+    "nvidia-wheel-files-missing",
+    "cuda-lib-shadow",
+    "libtorch-shadow",
+    "libpython-not-found",
+    "libstdcxx-too-old",
+    "mkl-too-new",
+    "openmp-duplicate",
+    "paging-file-too-small",
+    "libomp140-missing",
+    "mkl-dll-not-found",
+    "vcredist-missing",
+    "vcredist-too-old",
+    "import-order-dll-conflict",
+    "path-dll-conflict",
+    "app-control-blocked",
+    "frozen-app-missing-dll",
+    "xpu-runtime-missing",
+    "windows-long-path",
+    "dll-missing",
+    "dll-symbol-missing",
+    "dll-wrong-machine",
+    "dll-init-failed",
+    "python-micro-too-old",
+    "torch-stale-dll",
+    "antivirus-blocked",
+    "dll-access-denied",
+)
+"""Findings beside which the failing import is no riddle."""
 
 
 def check(
@@ -72,10 +130,11 @@ def check(
     yield Finding(
         "torch-import-fails",
         "error",
-        f"{sentence(name, trial)}{known}.",
+        f"{sentence(name, trial)}{known}; no check explains it.",
         tuple(seen),
         tuple(_reinstall(records, facts)),
         confidence="possible",
+        because_of=EXPLAINS,
     )
 
 

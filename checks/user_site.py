@@ -187,11 +187,11 @@ def _without(names: tuple[str, ...], *, everything: bool) -> Effect:
         )
         if (everything or not in_full) and isinstance(facts.interpreter, Interpreter):
             changes["interpreter"] = replace(facts.interpreter, user_site=None)
-        if not in_full:
-            changes |= _of_conda(facts, left)
         modules = {} if isinstance(facts.modules, Unknown) else dict(facts.modules)
         if not in_full:
             modules.pop("torch", None)
+            changes |= _of_conda(facts, left)
+            left = ()
         for own in (d for d in left if d.name in names and not d.user_site):
             origin = places.join(own.folder, own.name, "__init__.py")
             modules[own.name] = Module(own.name, origin, own.folder)

@@ -22,7 +22,6 @@ from torchdoctor.facts import (
     DeviceNode,
     Driver,
     Expectation,
-    Facts,
     Kernel,
     Platform,
     Runtime,
@@ -47,7 +46,6 @@ def check(
     device_nodes: tuple[DeviceNode, ...] | Unknown,
     container: Container | Unknown | None,
     expectation: Expectation,
-    facts: Facts,
 ) -> Iterator[Finding]:
     """Look for the unknown error of CUDA while the driver answers."""
     said = gpu.symptom(symptoms, "cuda-unknown-error", "cuda-call-failed-in-os")

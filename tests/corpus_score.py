@@ -149,11 +149,8 @@ def _row(name: str, group: Sequence[Scored]) -> str:
 
 def misses(scored: Iterable[Scored]) -> str:
     """Return a line for each case that is not right, and what was said instead."""
-    return "\n".join(
-        f"{o.case.id} ({o.case.kind}): {o.case.expected}; said {', '.join(o.above_note) or 'nothing'}"
-        for o in scored
-        if not o.right
-    )
+    missed = [(o.case, ", ".join(o.above_note) or "nothing") for o in scored if not o.right]
+    return "\n".join(f"{c.id} ({c.kind}): {c.expected}; said {said}" for c, said in missed)
 
 
 def fired(scored: Iterable[Scored]) -> str:

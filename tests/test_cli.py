@@ -217,7 +217,7 @@ def test_a_snapshot_is_judged_as_the_machine_was(tmp_path: Path) -> None:
 
 def test_fail_on_decides_the_exit_code_and_the_format_does_not(tmp_path: Path) -> None:
     words = ("check", "--no-import", "--expect", "gpus>=99")
-    for form in ("text", "json"):
+    for form in ("text", "json", "markdown"):
         assert Ran(*words, "--format", form, cwd=tmp_path).code == 1
         assert Ran(*words, "--format", form, "--fail-on", "never", cwd=tmp_path).code == 0
 

@@ -25,6 +25,7 @@ JUDGES_MAY_USE = {
     "torchdoctor.choose",
     "torchdoctor.conda_steps",
     "torchdoctor.constraints",
+    "torchdoctor.dlls",
     "torchdoctor.effects",
     "torchdoctor.facts",
     "torchdoctor.gpu",

@@ -172,9 +172,9 @@ def run(  # noqa: PLR0913 - a child has that many sides
     start = time.monotonic()
     mark = os.urandom(16).hex()
     name = tuple(command)
+    if _closing.is_set():
+        return Run(name, "not-started", reason="torchdoctor is ending")
     try:
-        if _closing.is_set():
-            raise OSError("torchdoctor is ending")
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,

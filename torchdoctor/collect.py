@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -32,6 +33,8 @@ TIMEOUT = 10.0
 IMPORT_TIMEOUT = 60.0
 FULL_TIMEOUT = 900.0
 """Seconds that a probe may take, an import, and the comparison of every byte (``full``)."""
+WINDOWS_TIMEOUT = 30.0
+"""Seconds for reading DLLs, which a virus scanner may read first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,8 @@ class Request:
     verify: str = "quick"
     timeout: float = TIMEOUT
     import_timeout: float = IMPORT_TIMEOUT
+    after: tuple[str, ...] = ()
+    """Modules that the user's program imports before torch."""
 
 
 def collect(request: Request, environ: Mapping[str, str]) -> Snapshot:
@@ -66,6 +71,7 @@ def collect(request: Request, environ: Mapping[str, str]) -> Snapshot:
             "verify": request.verify,
             "timeout": request.timeout,
             "import_timeout": request.import_timeout,
+            "after": list(request.after),
         },
     )
 
@@ -81,8 +87,11 @@ class _Looking:
         trials: dict[str, Background[Run]] = {}
         if self.request.import_torch:
             trials["torch"] = Background(partial(self._import, "torch"))
+        if self.request.import_torch and self.request.after:
+            trials["torch after"] = Background(partial(self._import, "torch", self.request.after))
+        windows = Background(self._windows) if os.name == "nt" else None
         host = Background(partial(self._own, "host"))
-        driver = Background(partial(self._own, "driver"))
+        driver = Background(partial(self._driver, host))
         runs = {"environment": environment.result()}
         if self.request.import_torch:
             for name in _present(runs["environment"]):
@@ -90,7 +99,19 @@ class _Looking:
         runs["driver"] = driver.result()
         runs |= self._smi(runs["driver"])
         runs["host"] = host.result()
+        runs |= windows.result() if windows else {}
         return runs | {f"import {name}": trial.result() for name, trial in trials.items()}
+
+    def _driver(self, host: Background[Run]) -> Run:
+        """Ask the driver, unless the machine holds no trace of one: then there is none to ask."""
+        if host.result().data.get("nvidia") is not False:
+            return self._own("driver")
+        return Run(
+            (),
+            "answered",
+            reason="not asked: no library, module, device or GPU of NVIDIA was found",
+            data={"library": None, "smi_needed": True, "errors": {}, "done": True},
+        )
 
     def _environment(self) -> Run:
         options = {"cwd": self.request.working_folder, "verify": self.request.verify}
@@ -103,11 +124,48 @@ class _Looking:
         options = {"path": [entry for entry in sys.path if entry], "root": "/"}
         return self._probe(name, options, (sys.executable, "-I", "-S"), self.request.timeout)
 
-    def _import(self, module: str) -> Run:
+    def _import(self, module: str, after: tuple[str, ...] = ()) -> Run:
         seconds = self.request.import_timeout
         # A hung import tells where it hangs, before its time is up.
-        options = {"module": module, "deep": True, "dump_after": 0.9 * seconds}
+        options: dict[str, object] = {"module": module, "deep": True, "dump_after": 0.9 * seconds}
+        if after:
+            options |= {"deep": False, "after": list(after)}
         return self._probe("import_trial", options, self._python(), seconds)
+
+    def _windows(self) -> dict[str, Run]:
+        """Ask Windows, then look into the DLLs; those are read by our own interpreter."""
+        runs = {"windows": self._of_windows("probe", {}, self._python())}
+        if self.request.import_torch and self.request.after:
+            options = {"after": list(self.request.after)}
+            runs["windows after"] = self._of_windows("probe", options, self._python())
+        if not {"interpreter", "packages"} <= runs["windows"].data.keys():
+            return runs
+        after = runs.get("windows after")
+        said = {"said": runs["windows"].data, "after": after.data if after else {}}
+        text = json.dumps(json.dumps(said, ensure_ascii=True))
+        runs["windows files"] = self._of_windows(
+            "files",
+            {"path": [entry for entry in sys.path if entry]},
+            (sys.executable, "-I", "-S"),
+            before=f"SAID = {text}\n",
+        )
+        return runs
+
+    def _of_windows(
+        self,
+        name: str,
+        options: Mapping[str, object],
+        python: tuple[str, ...],
+        before: str = "",
+    ) -> Run:
+        return child.run_probe(
+            before + read_text("windows", f"{name}.py"),
+            options,
+            python=python,
+            timeout=max(self.request.timeout, WINDOWS_TIMEOUT),
+            folder=self.folder,
+            environ=self._for_children(imports=True),
+        )
 
     def _smi(self, driver: Run) -> dict[str, Run]:
         """Ask nvidia-smi, when NVML could not be asked directly."""

@@ -15,11 +15,23 @@ from torchdoctor.facts import (
     Module,
     Record,
     Unknown,
+    Windows,
 )
 from torchdoctor.model import Effect
 
 TO_TRY = Unknown("has to be tried again after the plan")
 FAMILY = ("torch", "torchvision", "torchaudio")
+LASTING = frozenset(
+    (
+        "reported",
+        "build-without-torch",
+        "host-compiler-refused",
+        "cuda-virtual-package",
+        "container-runtime-unknown",
+        "container-toolkit-failed",
+    )
+)
+"""Messages that another install of torch, or another variable, does not make untrue."""
 
 
 def then(*effects: Effect) -> Effect:
@@ -63,9 +75,19 @@ def packages(
                 if not isinstance(modules, Unknown):
                     modules = {**modules, name: None}
         changes["modules"] = modules
+        if isinstance(facts.windows, Windows):
+            changes["windows"] = _dlls_to_try(facts.windows, installed)
         return _with(facts, changes)
 
     return effect
+
+
+def _dlls_to_try(windows: Windows, installed: Mapping[str, str]) -> Windows:
+    """Return *windows* without what was worked out from the DLLs that are now others."""
+    names: tuple[str, ...] = ("companions",) if any(n in installed for n in FAMILY) else ()
+    if "torch" in installed:
+        names += ("torch", "renewed", "after", "needs", "strangers", "longest")
+    return replace(windows, **dict.fromkeys(names, TO_TRY))
 
 
 def build_of(facts: Facts, name: str, installed: Mapping[str, str]) -> Build:
@@ -97,7 +119,7 @@ def without_variable(name: str) -> Effect:
 
     def effect(facts: Facts) -> Facts:
         if isinstance(facts.variables, Unknown):
-            return facts
+            return untried(facts)
         left = {k: v for k, v in facts.variables.items() if k != name}
         return _with(facts, {"variables": MappingProxyType(left)} | _untried(facts))
 
@@ -109,7 +131,7 @@ def with_variable(name: str, value: str) -> Effect:
 
     def effect(facts: Facts) -> Facts:
         if isinstance(facts.variables, Unknown):
-            return facts
+            return untried(facts)
         variables = {**facts.variables, name: value}
         return _with(facts, {"variables": variables} | _untried(facts))
 
@@ -156,6 +178,21 @@ def untried(facts: Facts) -> Facts:
     return _with(facts, _untried(facts))
 
 
+def settled(*names: str) -> Effect:
+    """Return the effect of curing what the messages *names* said; all others stand.
+
+    For a step that has to do with nothing else: to empty a cache makes no GPU work.
+    """
+
+    def effect(facts: Facts) -> Facts:
+        changes = _untried(facts)
+        if not isinstance(facts.symptoms, Unknown):
+            changes["symptoms"] = tuple(s for s in facts.symptoms if s.name not in names)
+        return _with(facts, changes)
+
+    return effect
+
+
 def _with(facts: Facts, changes: Mapping[str, object]) -> Facts:
     return replace(facts, **changes)  # type: ignore[arg-type] # the names are fields of Facts
 
@@ -172,7 +209,8 @@ def _untried(facts: Facts) -> dict[str, object]:
         if not isinstance(getattr(facts, name), Unknown)
     }
     if not isinstance(facts.symptoms, Unknown):
-        changes["symptoms"] = ()
+        # What a report, a compiler or docker said was not said by an import.
+        changes["symptoms"] = tuple(s for s in facts.symptoms if s.name in LASTING)
     return changes
 
 

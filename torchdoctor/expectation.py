@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -26,6 +26,26 @@ def read(words: Iterable[str]) -> Expectation:
     for word, file in _all(words):
         expected = _with(expected, word, file)
     return expected
+
+
+def words(expected: Expectation) -> tuple[str, ...]:
+    """Return the words that :func:`read` takes for *expected*."""
+    least = f">={expected.cuda_at_least}" if expected.cuda_at_least else ""
+    kind = (f"{expected.accelerator}{least}",) if expected.accelerator else ()
+    return (*kind, f"gpus>={expected.gpus_at_least}") if expected.gpus_at_least else kind
+
+
+def kept(options: Mapping[str, object]) -> Expectation:
+    """Return what a snapshot's *options* say was expected of its machine.
+
+    They come from elsewhere: no file is read for them, and what is not understood is left out.
+    """
+    kept_words = options.get("expect")
+    known = kept_words if isinstance(kept_words, list) else []
+    try:
+        return read(w for w in known[:9] if isinstance(w, str) and _WORD.fullmatch(w))
+    except DoctorError:
+        return Expectation()
 
 
 def _all(words: Iterable[str]) -> Iterator[tuple[str, str | None]]:

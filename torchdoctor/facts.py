@@ -13,8 +13,26 @@ from typing import Literal
 Accelerator = Literal["cpu", "cuda", "rocm", "xpu", "mps"]
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class _Fact:
+    """What all facts share. Written once: for each class anew, it is half the time to start."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    def __hash__(self) -> int:
+        return hash(tuple(getattr(self, name) for name in self.__slots__))
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+        return f"{type(self).__name__}({said})"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Unknown(_Fact):
     """A fact that was not collected, and why."""
 
     reason: str = "not collected"
@@ -26,8 +44,8 @@ NOT_COLLECTED = Unknown()
 # ---- the machine -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Platform:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Platform(_Fact):
     """The operating system. ``system`` is linux, win32 or darwin, as ``sys.platform`` spells it."""
 
     system: str
@@ -50,8 +68,8 @@ class Platform:
     jetson: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Cpu:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Cpu(_Fact):
     """The processor."""
 
     model: str | None
@@ -59,8 +77,8 @@ class Cpu:
     cores: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Container(_Fact):
     """The container that the interpreter runs in."""
 
     kind: str
@@ -69,8 +87,8 @@ class Container:
     """Whether the NVIDIA container toolkit was at work: its mounts, or devices named to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Limits(_Fact):
     """What the system grants; bytes, ``None`` = no limit."""
 
     shm: int | None = None
@@ -85,8 +103,8 @@ class Limits:
 # ---- the interpreter and its packages ---------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Interpreter:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Interpreter(_Fact):
     """The Python under test."""
 
     executable: str
@@ -118,8 +136,8 @@ class Interpreter:
         return ".".join(self.version.split(".")[:2]) + ("t" if self.free_threaded else "")
 
 
-@dataclass(frozen=True, slots=True)
-class Distribution:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Distribution(_Fact):
     """An installed distribution, as its metadata gives it."""
 
     name: str
@@ -140,8 +158,8 @@ class Distribution:
     """Tag lines of WHEEL."""
 
 
-@dataclass(frozen=True, slots=True)
-class CondaPackage:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CondaPackage(_Fact):
     """One record of conda-meta."""
 
     name: str
@@ -150,8 +168,8 @@ class CondaPackage:
     channel: str
 
 
-@dataclass(frozen=True, slots=True)
-class Conda:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Conda(_Fact):
     """The conda environment that holds the interpreter."""
 
     packages: tuple[CondaPackage, ...]
@@ -164,16 +182,16 @@ class Conda:
         return next((p for p in self.packages if p.name == name), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Leftover:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Leftover(_Fact):
     """A ``~name`` folder that pip left behind when it was stopped."""
 
     name: str
     folder: str
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Record(_Fact):
     """The files of one distribution against its RECORD; names relative to its folder."""
 
     name: str
@@ -188,8 +206,8 @@ class Record:
     """How many files were hashed, beyond the comparison of sizes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Module(_Fact):
     """What ``import NAME`` would take, found without importing it."""
 
     name: str
@@ -199,8 +217,8 @@ class Module:
     """The entry of sys.path that holds it; empty when a finder of an editable install has it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Build:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Build(_Fact):
     """A build of torch or a companion, as its version.py says it."""
 
     version: str
@@ -222,8 +240,8 @@ class Build:
         return self.version.partition("+")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorText:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ErrorText(_Fact):
     """What an exception said: its type's name, its message, its traceback (bounded)."""
 
     type: str
@@ -231,8 +249,8 @@ class ErrorText:
     traceback: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ImportTrial:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ImportTrial(_Fact):
     """One real import in a child of its own, and how it ended."""
 
     module: str
@@ -250,8 +268,8 @@ class ImportTrial:
     """What the import printed, bounded."""
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Device(_Fact):
     """A GPU as the imported torch sees it."""
 
     index: int
@@ -263,8 +281,8 @@ class Device:
     gfx: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Runtime:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Runtime(_Fact):
     """What the imported torch says of itself and of the accelerators."""
 
     version: str
@@ -280,12 +298,12 @@ class Runtime:
     nccl: str | None = None
     mps: bool | None = None
     xpu: bool | None = None
-    numpy: str | None = None
+    numpy: str | Unknown | None = None
     """None when ``torch.from_numpy`` works or NumPy is absent, else the error text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Symptom:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Symptom(_Fact):
     """A known message: its name in tables/symptoms.toml and the values it carried."""
 
     name: str
@@ -299,8 +317,8 @@ class Symptom:
 # ---- the driver and the GPUs ------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Gpu(_Fact):
     """A GPU as the driver or the bus lists it."""
 
     name: str
@@ -316,8 +334,8 @@ class Gpu:
     gfx: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Driver:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Driver(_Fact):
     """The NVIDIA driver. ``release`` is "Driver Version" of nvidia-smi, 580.65.06.
 
     ``cuda`` is "CUDA Version" (or "CUDA UMD Version") there: the newest CUDA that the driver
@@ -344,8 +362,8 @@ class Driver:
     """State of the fabric manager on NVSwitch machines: running, stopped; None elsewhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceNode:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DeviceNode(_Fact):
     """A device file and whether this user may open it for reading and writing."""
 
     path: str
@@ -354,8 +372,8 @@ class DeviceNode:
     owner: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Kernel(_Fact):
     """What the running kernel says of GPU modules."""
 
     modules: frozenset[str] = frozenset()
@@ -363,8 +381,8 @@ class Kernel:
     reboot_required: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Toolkit:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Toolkit(_Fact):
     """A CUDA toolkit on the machine: nvcc's release, 12.4, and where it is."""
 
     release: str | None
@@ -372,11 +390,113 @@ class Toolkit:
     source: str = "nvcc"
 
 
+# ---- what only Windows has --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DllLoad(_Fact):
+    """What the Windows loader makes of an import, worked out from the files, not tried.
+
+    ``error`` is 0 when everything loads, a Windows error number, or None for an ImportError
+    without a number. The message names ``named``; what is wrong is ``culprit``, and ``chain``
+    (base names) leads from one to the other.
+    """
+
+    error: int | None = 0
+    named: str = ""
+    culprit: str = ""
+    """A path, or the bare name of a file that is nowhere."""
+    kind: str = ""
+    """missing, not-whole, wrong-machine, no-symbol, old-runtime, no-extension; "" = loads."""
+    place: str = ""
+    """Where the culprit lies: torch, system32, application, registered, package, path, loaded."""
+    chain: tuple[str, ...] = ()
+    symbols: tuple[str, ...] = ()
+    detail: str = ""
+    also: tuple[str, ...] = ()
+    """Further culprits that stop the same call in the same way."""
+    hint: bool = False
+    """Whether torch prints that the Visual C++ Redistributable is not installed."""
+    by_path: tuple[str, ...] = ()
+    """DLLs that load only because PATH is searched in the second try."""
+    assumed: tuple[str, ...] = ()
+    depends_on_order: bool = False
+
+    @property
+    def loads(self) -> bool:
+        """Return whether the import works as far as DLLs go."""
+        return self.error == 0
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DllFile(_Fact):
+    """A DLL somewhere on the machine, and its version ("14.44.35112.1"); None = it has none."""
+
+    path: str
+    version: str | None = None
+    role: str = ""
+    """application, system32, registered, package, path."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class VcNeed(_Fact):
+    """Something that torch's files ask of the VC++ runtime, and the file that they get.
+
+    ``kind``: present (the DLL must be there), mutex (its version must be *at_least*), rule
+    (Microsoft's rule that the runtime be as new as the newest toolset). ``state``: met, older,
+    absent, unknown.
+    """
+
+    kind: str
+    dll: str
+    state: str
+    asks: str = ""
+    """One of the files that ask."""
+    at_least: str | None = None
+    winner: DllFile | None = None
+    registered: str | None = None
+    contradicts_registry: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Windows(_Fact):
+    """What only a Windows machine has. Each part is unknown on its own."""
+
+    torch: DllLoad | Unknown = NOT_COLLECTED
+    renewed: DllLoad | Unknown = NOT_COLLECTED
+    """The same, were the newest VC++ redistributable installed."""
+    after: Mapping[str, DllLoad] | Unknown = NOT_COLLECTED
+    """The same in a process that imported this before; or that a package's DLL was loaded in."""
+    companions: Mapping[str, DllLoad] | Unknown = NOT_COLLECTED
+    """The compiled files of torchvision and torchaudio, once torch is loaded."""
+    needs: tuple[VcNeed, ...] | Unknown = NOT_COLLECTED
+    copies: tuple[DllFile, ...] | Unknown = NOT_COLLECTED
+    """Every msvcp140.dll that was found."""
+    registered: Mapping[str, str] | Unknown = NOT_COLLECTED
+    """VC++ runtimes by processor (x64 -> 14.44.35211), as the registry or a list has them."""
+    strangers: tuple[str, ...] | Unknown = NOT_COLLECTED
+    """DLLs in torch\\lib that torch's RECORD does not know."""
+    edition: str | Unknown | None = NOT_COLLECTED
+    """EditionID and InstallationType: "ProfessionalN Client"."""
+    build: int | Unknown | None = NOT_COLLECTED
+    long_paths: bool | Unknown = NOT_COLLECTED
+    longest: int | Unknown | None = NOT_COLLECTED
+    """The longest path of a file of torch, as its RECORD has it."""
+    commit_limit: int | Unknown | None = NOT_COLLECTED
+    commit_available: int | Unknown | None = NOT_COLLECTED
+    image_size: int | Unknown | None = NOT_COLLECTED
+    """Bytes of address space that the DLLs in torch\\lib take together."""
+    policy: Mapping[str, str] | Unknown = NOT_COLLECTED
+    """smart-app-control: off, on, evaluation; code-integrity: off, audit, enforced."""
+    headers: bool | Unknown | None = NOT_COLLECTED
+    """Whether the interpreter has Python.h and its import library."""
+
+
 # ---- what was asked ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Expectation:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Expectation(_Fact):
     """What the user says this machine is for (``--expect``)."""
 
     accelerator: Accelerator | None = None
@@ -384,8 +504,8 @@ class Expectation:
     gpus_at_least: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Facts(_Fact):
     """Everything known of one machine. A check names the fields it wants as its parameters."""
 
     platform: Platform | Unknown = NOT_COLLECTED
@@ -409,6 +529,9 @@ class Facts:
     trial: ImportTrial | Unknown = NOT_COLLECTED
     companion_trials: Mapping[str, ImportTrial] | Unknown = NOT_COLLECTED
     runtime: Runtime | Unknown = NOT_COLLECTED
+    trial_after: Mapping[str, ImportTrial] | Unknown = NOT_COLLECTED
+    """Imports of torch after other modules (``--after``), by the names of those."""
+    windows: Windows | Unknown | None = NOT_COLLECTED
     symptoms: tuple[Symptom, ...] | Unknown = NOT_COLLECTED
     driver: Driver | Unknown | None = NOT_COLLECTED
     gpus: tuple[Gpu, ...] | Unknown = NOT_COLLECTED

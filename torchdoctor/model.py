@@ -19,6 +19,8 @@ Effect = Callable[["Facts"], "Facts"]
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 CONFIDENCES: tuple[Confidence, ...] = ("certain", "likely", "possible")
+REPORTED = "report"
+"""The family of findings that were read from a report: they have their order, and no steps."""
 
 
 class DoctorError(Exception):

@@ -9,13 +9,15 @@ shown as remaining.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from graphlib import TopologicalSorter
 from itertools import count
 
 from torchdoctor.facts import Facts
 from torchdoctor.model import (
     CONFIDENCES,
+    REPORTED,
     SEVERITIES,
     Finding,
     Layer,
@@ -64,7 +66,10 @@ def ranked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
             finding.summary,
         )
 
-    return tuple(sorted(findings, key=key))
+    ordered = sorted(findings, key=key)
+    # Those of a report had all their facts when they were put in order.
+    told = iter([finding for finding in findings if finding.family == REPORTED])
+    return tuple(next(told) if finding.family == REPORTED else finding for finding in ordered)
 
 
 def _depth(finding: Finding, by_name: Mapping[str, list[Finding]], seen: tuple[str, ...]) -> int:
@@ -78,6 +83,7 @@ def make(checks: Mapping[str, Check], facts: Facts, outcomes: tuple[Outcome, ...
 
     A finding without steps, or whose steps do not cure it, is in ``remaining``.
     """
+    checks = _without_echo(checks, outcomes)
     found = _search(checks, facts, outcomes)
     return _shortest(checks, facts, in_order(found))
 
@@ -98,6 +104,27 @@ def in_order(steps: Sequence[Step]) -> tuple[Step, ...]:
         ordered.append(by_name[name])
         sorter.done(name)
     return tuple(ordered)
+
+
+def _without_echo(checks: Mapping[str, Check], outcomes: Iterable[Outcome]) -> Mapping[str, Check]:
+    """Return *checks* such that none repeats, once a step is done, what the step has cured."""
+    echoes = {name for name, check in checks.items() if check.echoes}
+    known = {
+        f.name for outcome in outcomes if outcome.check not in echoes for f in outcome.findings
+    }
+    return {
+        name: replace(check, run=_but(check.run, known)) if name in echoes else check
+        for name, check in checks.items()
+    }
+
+
+def _but(
+    run: Callable[..., Iterator[Finding]], names: set[str]
+) -> Callable[..., Iterator[Finding]]:
+    def others(**given: object) -> Iterator[Finding]:
+        return (finding for finding in run(**given) if finding.name not in names)
+
+    return others
 
 
 def _pending(outcomes: Iterable[Outcome]) -> tuple[Finding, ...]:

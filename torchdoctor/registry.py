@@ -26,6 +26,8 @@ class Check:
     names: tuple[str, ...]
     """The findings it can make."""
     run: Callable[..., Iterator[Finding]]
+    echoes: bool = False
+    """Whether it only repeats what it was told, and keeps quiet about what the others found."""
 
 
 def all_checks() -> dict[str, Check]:
@@ -55,4 +57,5 @@ def of(module: object) -> Check:
         after=getattr(module, "AFTER", ()),
         names=tuple(module.FINDS),  # type: ignore[attr-defined]
         run=run,
+        echoes=getattr(module, "ECHOES", False),
     )

@@ -18,5 +18,10 @@ def read_text(*path: str) -> str:
     as all the rest of a static check.
     """
     loader = cast("ResourceLoader", torchdoctor.__loader__)
-    folder = os.path.dirname(torchdoctor.__file__)  # noqa: PTH120 - a path inside a zip, too
-    return loader.get_data(os.path.join(folder, *path)).decode("utf-8")  # noqa: PTH118
+    own, *beside = torchdoctor.__path__  # a path inside a zip, too; a checkout has windows/ beside
+    try:
+        return loader.get_data(os.path.join(own, *path)).decode("utf-8")  # noqa: PTH118
+    except OSError:
+        if not beside:
+            raise
+        return loader.get_data(os.path.join(beside[0], *path)).decode("utf-8")  # noqa: PTH118

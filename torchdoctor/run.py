@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from graphlib import TopologicalSorter
 
 from torchdoctor.facts import Facts, Unknown
@@ -16,13 +17,16 @@ def run(checks: Mapping[str, Check], facts: Facts) -> tuple[Outcome, ...]:
     """Run every check on *facts* and return one outcome for each, in the order they ran."""
     outcomes: dict[str, Outcome] = {}
     for name in in_order(checks):
-        outcomes[name] = _one(checks[name], facts, outcomes)
+        outcome = _one(checks[name], facts, outcomes)
+        outcomes[name] = _news(outcome, outcomes.values()) if checks[name].echoes else outcome
     return tuple(outcomes.values())
 
 
 def in_order(checks: Mapping[str, Check]) -> tuple[str, ...]:
-    """Return the names of *checks*, each after those that it names in AFTER."""
+    """Return the names of *checks*, each after those that it names in AFTER; echoes come last."""
     graph = {name: [a for a in check.after if a in checks] for name, check in checks.items()}
+    for name in (n for n, check in checks.items() if check.echoes):
+        graph[name] = [other for other, check in checks.items() if not check.echoes]
     return tuple(TopologicalSorter(graph).static_order())
 
 
@@ -50,6 +54,14 @@ def _one(check: Check, facts: Facts, before: Mapping[str, Outcome]) -> Outcome:
     except Exception:  # noqa: BLE001 - a broken check must not hide the other answers
         return outcome("crashed", tuple(found), traceback.format_exc())
     return outcome("found" if found else "clear", tuple(found))
+
+
+def _news(outcome: Outcome, before: Iterable[Outcome]) -> Outcome:
+    """Return *outcome* without findings of a name that one *before* has."""
+    known = {finding.name for other in before for finding in other.findings}
+    kept = tuple(finding for finding in outcome.findings if finding.name not in known)
+    status = outcome.status if kept or outcome.status != "found" else "clear"
+    return replace(outcome, status=status, findings=kept)
 
 
 def _stands_in_the_way(outcome: Outcome | None) -> bool:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from torchdoctor import effects
 from torchdoctor.facts import (
+    NOT_COLLECTED,
     Build,
     Container,
     Cpu,
     Device,
     DeviceNode,
     Distribution,
+    DllFile,
+    DllLoad,
     Driver,
     ErrorText,
     Expectation,
@@ -19,6 +22,8 @@ from torchdoctor.facts import (
     Platform,
     Runtime,
     Symptom,
+    Unknown,
+    Windows,
 )
 
 SITE = "/env/lib/python3.12/site-packages"
@@ -192,3 +197,44 @@ EXPECT_CUDA = Expectation(accelerator="cuda")
 EXPECT_CPU = Expectation(accelerator="cpu")
 OLD_CPU = Cpu("Intel(R) Celeron(R) J1900", frozenset({"fpu", "sse4_1", "sse4_2", "ssse3"}), 4)
 NEW_CPU = Cpu("AMD EPYC 7763", frozenset({"sse4_2", "avx", "avx2"}), 64)
+
+
+def dll_load(**changes: object) -> DllLoad:
+    """Return what an old msvcp140.dll in System32 makes of importing torch 2.9."""
+    lib = r"C:\env\Lib\site-packages\torch\lib"
+    known: dict[str, object] = {
+        "error": 1114,
+        "named": rf"{lib}\c10.dll",
+        "culprit": r"C:\Windows\System32\msvcp140.dll",
+        "kind": "old-runtime",
+        "place": "system32",
+        "chain": ("c10.dll", "msvcp140.dll"),
+        "detail": "it is 14.34.31931.0, c10.dll needs 14.40",
+    }
+    return DllLoad(**known | changes)  # type: ignore[arg-type]
+
+
+def lacks(culprit: str, named: str = "shm.dll", *chain: str, **changes: object) -> DllLoad:
+    """Return what becomes of torch when the DLL *culprit* is nowhere."""
+    whole = (named, *chain, culprit)
+    given = {"named": rf"C:\env\Lib\site-packages\torch\lib\{named}", "chain": whole}
+    rest: dict[str, object] = {"error": 126, "kind": "missing", "place": "", "detail": ""}
+    return dll_load(culprit=culprit, **rest | given | changes)
+
+
+def system(load: DllLoad | Unknown = NOT_COLLECTED, **changes: object) -> Windows:
+    """Return a Windows whose System32 has VC++ 14.34, and the newest would do."""
+    known: dict[str, object] = {
+        "torch": load,
+        "renewed": DllLoad(),
+        "copies": (DllFile(r"C:\Windows\System32\msvcp140.dll", "14.34.31931.0", "system32"),),
+    }
+    return Windows(**known | changes)  # type: ignore[arg-type]
+
+
+def dll_error(code: str, file: str = "", **values: str) -> Symptom:
+    """Return the message that the DLL *file* of torch did not load."""
+    path = rf"C:\env\Lib\site-packages\torch\lib\{file}"
+    return symptom(
+        "winerror-dll", "import torch", code=code, **({"file": path} if file else {}), **values
+    )

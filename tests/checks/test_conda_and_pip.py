@@ -88,3 +88,11 @@ def test_what_conda_has_must_be_known(judge: Judge) -> None:
 def test_keeping_pips_copy_cures(cure: Planner) -> None:
     plan = cure(**MIXED, trial=imported())
     assert (plan.verdict, plan.steps[0].step.name) == ("healthy", "keep-pip-torch")
+
+
+def test_a_listing_that_names_no_installer_tells_it_by_the_version(judge: Judge) -> None:
+    listed = dist("torch", "2.4.1", installer="")
+    (finding,) = judge(**MIXED | {"distributions": (listed,)}).findings
+    assert finding.name == "conda-pip-mix"
+    same = dist("torch", "1.11.0", installer="")
+    assert judge(**MIXED | {"distributions": (same,)}).status == "clear"

@@ -4,7 +4,7 @@ from tests.checks import make
 from tests.conftest import Judge, Planner, names
 from torchdoctor.facts import Container, Driver, Unknown
 
-HERE = {
+HERE: dict[str, object] = {
     "platform": make.linux(),
     "torch": make.build(),
     "driver": None,
@@ -93,3 +93,11 @@ def test_the_steps_cure(cure: Planner) -> None:
         plan = cure(**HERE | change, expectation=make.EXPECT_CUDA)
         assert (plan.verdict, names(plan.remaining)) == ("healthy", [])
         assert plan.steps
+
+
+def test_wsl_1_is_told_by_the_message_without_knowing_torch(judge: Judge) -> None:
+    here = {"platform": make.linux(wsl=1), "container": Unknown("not told")}
+    theirs = make.symptom("no-nvidia-driver", "train.log")
+    (found,) = judge(**here, symptoms=(theirs,)).findings
+    assert (found.name, found.severity) == ("wsl1-no-gpu", "error")
+    assert judge(**here).status == "clear"

@@ -116,3 +116,35 @@ def test_another_build_cures(cure: Planner) -> None:
         plan = cure(**HERE, torch=make.build(version))
         assert (plan.verdict, names(plan.remaining)) == ("healthy", [])
         assert len(plan.steps) == 1
+
+
+def test_a_program_that_asked_for_cuda_is_enough(judge: Judge, cure: Planner) -> None:
+    asked = {"symptoms": (make.symptom("not-compiled-with-cuda", "train.log"),)}
+    (found,) = judge(**asked).findings
+    assert (found.name, found.severity, found.confidence) == ("cpu-only-build", "error", "likely")
+    assert "+cu" in found.steps[0].commands.bash[0]
+    assert cure(**asked).verdict == "healthy"
+    ours = {"symptoms": (make.symptom("not-compiled-with-cuda", "torch.cuda"),)}
+    assert judge(**ours).status == "unknown"
+    assert judge(**asked, torch=CPU, gpus=(), platform=make.linux()).status == "clear"
+    assert judge(**asked, platform=make.mac()).status == "clear"
+
+
+def test_an_extension_of_the_cuda_build_of_this_release_tells_it(judge: Judge) -> None:
+    def told(built: str, have: str) -> dict[str, object]:
+        values = {"package": "xformers", "built": built, "have": have}
+        return {"symptoms": (make.symptom("extension-built-for-other", "log", **values),)}
+
+    (found,) = judge(**told("2.1.2+cu121", "2.1.2+cpu")).findings
+    assert found.name == "cpu-only-build"
+    assert "xformers is built for 2.1.2+cu121" in found.summary
+    assert "torch==2.1.2+cu121" in found.steps[0].commands.bash[0]
+    assert judge(**told("2.1.2+cu121", "2.1.0+cpu")).status == "unknown"
+    assert judge(**told("2.1.2+cu121", "2.1.2+cu118")).status == "unknown"
+
+
+def test_cards_that_the_driver_numbers_are_usable_where_it_was_not_asked(judge: Judge) -> None:
+    here = HERE | {"driver": Unknown("not told"), "torch": CPU}
+    assert judge(**here).status == "found"
+    seen = Gpu("NVIDIA A100-SXM4-80GB")
+    assert judge(**here | {"gpus": (seen,)}).status == "clear"

@@ -32,3 +32,16 @@ def test_a_note_needs_no_plan(cure: Planner) -> None:
     plan = cure(torch=make.build("2.10.0+cu128"), toolkits=(OLD,))
     assert (plan.verdict, plan.steps) == ("healthy", ())
     assert names(plan.remaining) == ["toolkit-mismatch"]
+
+
+def test_a_build_that_the_toolkit_stopped_is_a_warning(judge: Judge, cure: Planner) -> None:
+    said = make.symptom("toolkit-differs", "log", toolkit="11.8", torch="12.1")
+    (found,) = judge(symptoms=(said,)).findings
+    assert (found.name, found.severity) == ("toolkit-mismatch", "warning")
+    assert "CUDA 11.8 and torch was built with CUDA 12.1" in found.summary
+    assert found.steps[0].commands.bash == ("export CUDA_HOME=/usr/local/cuda-12.1",)
+    old = make.symptom("nvcc-gpu-unsupported", "log", target="compute_120")
+    (found,) = judge(symptoms=(old,)).findings
+    assert "compute_120" in found.summary
+    assert cure(symptoms=(said,)).verdict == "healthy"
+    assert judge(symptoms=()).status == "unknown"

@@ -139,3 +139,43 @@ def test_the_steps_cure(cure: Planner) -> None:
         plan = cure(**HERE, driver=driver, gpus=gpus)
         assert (plan.verdict, names(plan.remaining)) == ("healthy", [])
     assert cure(**HERE, driver=OLD, gpus=CARD).steps[0].step.needs == ("network",)
+
+
+def test_the_message_alone_tells_the_oldest_cuda_that_torch_can_be(judge: Judge) -> None:
+    said = make.symptom("cuda-driver-too-old", "train.log", cuda="11.4")
+    (found,) = judge(symptoms=(said,)).findings
+    assert (found.name, found.severity) == ("driver-too-old", "error")
+    assert "12.0 or newer" in found.summary
+    assert "525.60.13" in found.summary
+    newer = make.symptom("cuda-driver-too-old", "train.log", cuda="12.2")
+    (found,) = judge(symptoms=(newer,)).findings
+    assert "580.65.06" in found.summary
+
+
+def test_a_driver_that_is_named_gets_a_build_that_runs_on_it(judge: Judge, cure: Planner) -> None:
+    said = make.symptom("cuda-driver-too-old", "train.log", cuda="11.4")
+    here = {
+        "symptoms": (said,),
+        "driver": make.driver("470.86", cuda="11.4"),
+        "platform": make.linux(machine=""),
+        "gpus": (make.nvidia("NVIDIA GeForce RTX 3050", None),),
+    }
+    (found,) = judge(**here).findings
+    assert "+cu118" in found.steps[0].commands.bash[0]
+    assert cure(**here).verdict == "healthy"
+
+
+def test_a_driver_that_is_new_by_now_outlives_the_message(judge: Judge) -> None:
+    said = make.symptom("cuda-driver-too-old", "train.log", cuda="11.4")
+    assert judge(symptoms=(said,), driver=make.driver()).status == "clear"
+
+
+def test_the_message_that_there_is_no_driver_is_believed_where_it_was_not_asked(
+    judge: Judge, cure: Planner
+) -> None:
+    none = {"symptoms": (make.symptom("no-nvidia-driver", "train.log"),)}
+    (found,) = judge(**none).findings
+    assert (found.name, found.severity, found.confidence) == ("driver-missing", "error", "likely")
+    assert judge(**none, platform=make.linux(wsl=1)).status == "clear"
+    assert judge(**none, variables={"CUDA_VISIBLE_DEVICES": ""}).status == "clear"
+    assert cure(**none, platform=make.linux()).verdict == "healthy"

@@ -112,3 +112,26 @@ def test_compiling_again_cures(cure: Planner) -> None:
         "compile-flash-attn-2-8-0-post2",
         "uninstall-flash-attn",
     }
+
+
+def test_a_file_that_a_message_names_is_enough_where_no_list_is(
+    judge: Judge, cure: Planner
+) -> None:
+    (finding,) = judge(**said(FLASH_FILE)).findings
+    assert (finding.name, finding.severity) == ("ext-abi-mismatch", "warning")
+    assert finding.summary.startswith("flash-attn is built for another torch, so")
+    assert cure(**said(FLASH_FILE)).verdict == "healthy"
+    for own in ("torchvision/_C.so", "torch/lib/libtorch_python.so"):
+        assert judge(**said(own)).status == "unknown"
+
+
+def test_what_xformers_says_is_told_by_what_differs(judge: Judge) -> None:
+    def told(built: str, have: str) -> dict[str, object]:
+        values = {"package": "xformers", "built": built, "have": have}
+        return {"symptoms": (symptom("extension-built-for-other", "log", **values),)}
+
+    (finding,) = judge(**told("2.1.2+cu121", "2.3.0+cu121")).findings
+    assert (finding.severity, len(finding.steps)) == ("warning", 2)
+    (finding,) = judge(**told("2.1.2+cu121", "2.1.2+cpu")).findings
+    assert (finding.severity, finding.steps) == ("note", ())
+    assert "cpu-only-build" in finding.because_of

@@ -182,3 +182,46 @@ def test_another_build_cures(cure: Planner) -> None:
     failed = make.runtime(make.device(VOLTA, NO_IMAGE), arch_list=("sm_75", "sm_80"))
     plan = cure(**HERE, torch=make.build("2.11.0+cu128"), gpus=(VOLTA,), runtime=failed)
     assert plan.verdict == "healthy"
+
+
+def warned(**values: str) -> dict[str, object]:
+    return {"symptoms": (make.symptom("gpu-not-in-build", "train.log", **values),)}
+
+
+def test_the_list_in_torchs_own_warning_is_enough(judge: Judge, cure: Planner) -> None:
+    said = warned(gpu="NVIDIA GeForce RTX 5090", capability="12.0", built="sm_80 sm_86 sm_90")
+    (found,) = judge(**said).findings
+    assert (found.name, found.severity) == ("arch-not-supported", "error")
+    assert "This torch has no code for NVIDIA GeForce RTX 5090 (sm_120)" in found.summary
+    assert cure(**said).verdict == "healthy"
+
+
+def test_a_warning_of_a_gpu_whose_family_is_in_the_list_is_no_fault(judge: Judge) -> None:
+    gb10 = warned(gpu="NVIDIA GB10", capability="12.1", built="sm_80 sm_90 sm_100 sm_120")
+    assert judge(**gb10).status == "clear"
+    in_range = warned(gpu="NVIDIA GB10", capability="12.1", lowest="8.0", highest="12.0")
+    assert judge(**in_range).status == "unknown"
+
+
+def test_the_range_in_the_warning_tells_old_from_new(judge: Judge) -> None:
+    pascal = warned(gpu="GTX 1080 Ti", capability="6.1", lowest="7.0", highest="12.0")
+    (found,) = judge(**pascal).findings
+    assert found.name == "arch-dropped"
+    new = warned(gpu="RTX 5090", capability="12.0", lowest="3.7", highest="9.0")
+    (found,) = judge(**new).findings
+    assert found.name == "arch-not-supported"
+
+
+def test_a_bare_warning_is_told_by_the_age_of_the_gpu(judge: Judge) -> None:
+    (found,) = judge(**warned(gpu="RTX 5070 Ti", capability="12.0")).findings
+    assert found.name == "arch-not-supported"
+    (found,) = judge(**warned(gpu="Tesla V100", capability="7.0")).findings
+    assert found.name == "arch-dropped"
+
+
+def test_a_version_and_a_card_are_enough_without_the_platform(judge: Judge) -> None:
+    torch = make.build("2.11.0+cu128", cuda=None, distribution=None)
+    (found,) = judge(torch=torch, gpus=(VOLTA,), interpreter=make.interpreter()).findings
+    assert found.name == "arch-dropped"
+    assert judge(torch=torch, gpus=(make.a100(),)).status == "clear"
+    assert judge(gpus=(VOLTA,)).status == "unknown"

@@ -73,3 +73,19 @@ def test_the_numpy_that_is_imported_counts(judge: Judge) -> None:
 def test_numpy_1_cures(cure: Planner) -> None:
     plan = cure(**OLD)
     assert (plan.verdict, plan.steps[0].step.title) == ("healthy", "Install numpy<2")
+
+
+def test_the_messages_of_torch_are_enough_where_the_listing_is_not(judge: Judge) -> None:
+    warned = symptom("numpy-1-abi", "log", numpy="2.0.0")
+    refused = symptom("numpy-not-available", "log")
+    (finding,) = judge(symptoms=(warned, refused)).findings
+    assert finding.summary.startswith("This torch was built for NumPy 1 and NumPy 2.0.0")
+    assert judge(symptoms=(warned,)).status == "unknown"  # another module may have said it
+    (finding,) = judge(symptoms=(warned,), torch=build("2.2.2+cpu")).findings
+    assert finding.name == "numpy2-abi"
+
+
+def test_a_torch_that_is_old_on_windows_only_needs_the_system(judge: Judge) -> None:
+    warned = symptom("numpy-1-abi", "log", numpy="2.0.0")
+    assert judge(symptoms=(warned,), torch=build("2.3.1+cpu")).status == "unknown"
+    assert judge(symptoms=(warned,), torch=build("2.4.1+cpu")).status == "clear"

@@ -5,6 +5,7 @@ from tests.checks.make import (
     interpreter,
     linux,
     raised,
+    symptom,
 )
 from tests.conftest import Judge, Planner
 
@@ -75,3 +76,19 @@ def test_taking_the_other_away_cures(cure: Planner) -> None:
     other = dist("nvidia-nccl-cu11", "2.14.3")
     plan = cure(**facts(CUBLAS, NCCL, TRITON, other), trial=FAILED)
     assert (plan.verdict, len(plan.steps)) == ("healthy", 1)
+
+
+def test_a_symbol_that_is_absent_tells_it_where_torch_is_unknown(
+    judge: Judge, cure: Planner
+) -> None:
+    pair = (dist("nvidia-nccl-cu11", "2.14.3"), dist("nvidia-nccl-cu12", "2.27.3"))
+    said = symptom("undefined-symbol", "log", family="nccl", symbol="ncclMemFree")
+    here = {"distributions": pair, "symptoms": (said,), "trial": FAILED}
+    (finding,) = judge(**here).findings
+    assert (finding.name, finding.severity) == ("nvidia-wheels-mixed", "error")
+    assert "needs nvidia-nccl-cu12" in finding.summary
+    assert cure(**here).verdict == "healthy"
+    assert judge(distributions=pair, symptoms=()).status == "clear"
+    other = symptom("undefined-symbol", "log", family="mkl", symbol="iJIT_NotifyEvent")
+    assert judge(distributions=pair, symptoms=(other,)).status == "clear"
+    assert judge(distributions=pair[:1], symptoms=(said,)).status == "clear"

@@ -98,3 +98,34 @@ def test_what_is_installed_must_be_known(judge: Judge) -> None:
 def test_the_pins_cure(cure: Planner) -> None:
     plan = cure(**facts(), trial=FAILED)
     assert (plan.verdict, len(plan.steps)) == ("healthy", 1)
+
+
+def test_a_plain_wheel_is_told_by_the_table_where_the_machine_is_not(judge: Judge) -> None:
+    torch = dist("torch", "2.0.1")
+    here = facts() | {
+        "platform": linux(machine=""),
+        "torch": build("2.0.1", tag=None, distribution=torch),
+        "distributions": (torch,),
+        "trial": raised("OSError", "libcurand.so.10: cannot open shared object file"),
+    }
+    gone = symptom("shared-library-missing", "log", library="libcurand.so.10")
+    (finding,) = judge(**here, symptoms=(gone,)).findings
+    assert finding.name == "nvidia-wheels-missing"
+    assert "nvidia-cublas-cu11==11.10.3.66 (absent)" in finding.summary
+    other = symptom("shared-library-missing", "log", library="libGL.so.1")
+    assert judge(**here, symptoms=(other,)).status == "clear"
+
+
+def test_a_list_without_the_system_is_enough_with_the_library(judge: Judge) -> None:
+    torch = dist("torch", "2.2.2", metadata="")
+    here = {
+        "torch": build("2.2.2", tag=None, cuda=None, distribution=torch),
+        "distributions": (torch, dist("numpy", "1.26.4", metadata="")),
+    }
+    gone = symptom("shared-library-missing", "log", library="libcublas.so.12")
+    (finding,) = judge(**here, symptoms=(gone,)).findings
+    assert finding.name == "nvidia-wheels-missing"
+    assert judge(**here, symptoms=()).status == "unknown"
+    cublas = dist("nvidia-cublas-cu12", "12.1.3.1", metadata="")
+    partial = here | {"distributions": (torch, cublas)}
+    assert judge(**partial, symptoms=(gone,)).status == "clear"

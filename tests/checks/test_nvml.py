@@ -68,3 +68,14 @@ def test_the_steps_cure(cure: Planner) -> None:
         plan = cure(**HERE, driver=driver, container=container)
         assert (plan.verdict, names(plan.remaining)) == ("healthy", [])
     assert cure(**HERE, driver=MISMATCH, container=make.DOCKER).verdict == "healthy"
+
+
+def test_the_words_of_nvml_are_enough_where_the_driver_was_not_asked(judge: Judge) -> None:
+    detached = make.symptom("nvml-not-initialized", "log", reason="Unknown Error")
+    (found,) = judge(symptoms=(detached,)).findings
+    assert (found.name, found.severity) == ("container-gpu-detached", "warning")
+    assert judge(symptoms=(detached,), container=None).status == "clear"
+    differs = make.symptom("nvml-version-mismatch", "log")
+    (found,) = judge(symptoms=(differs,)).findings
+    assert found.name == "nvml-mismatch"
+    assert judge(symptoms=()).status == "unknown"

@@ -4,7 +4,7 @@ from torchdoctor.facts import Conda, CondaPackage
 
 TWICE = symptom("openmp-twice", second="libiomp5md.dll", first="libiomp5md.dll")
 DLL = symptom("winerror-dll", code="182", file=r"D:\env\Lib\site-packages\torch\lib\fbgemm.dll")
-HERE = {
+HERE: dict[str, object] = {
     "platform": windows(),
     "interpreter": interpreter(kind="conda", installer="conda", prefix=r"D:\env"),
     "conda": None,

@@ -71,3 +71,19 @@ def test_installing_for_this_python_cures(cure: Planner) -> None:
     torch = build("2.13.0+cpu", distribution=own)
     facts = {"platform": linux(), "interpreter": interpreter(), "distributions": (own,)}
     assert cure(**facts, torch=torch).verdict == "healthy"
+
+
+def test_a_torch_in_the_tree_of_another_python_is_told_with_both(judge: Judge) -> None:
+    there = dist("torch", "1.12.0", folder="/anaconda/envs/a/lib/python3.8/site-packages")
+    python = interpreter(executable="/anaconda/envs/b/bin/python", prefix="", site_packages=())
+    outcome = judge(torch=None, interpreter=python, distributions=(there,))
+    (finding,) = outcome.findings
+    assert (finding.name, finding.severity) == ("wrong-interpreter", "error")
+    assert "/anaconda/envs/a/lib/python3.8/site-packages" in finding.summary
+    assert finding.steps[0].commands.bash[0].startswith('"/anaconda/envs/a/bin/python" -c')
+
+
+def test_a_torch_in_the_tree_of_this_python_is_another_check(judge: Judge) -> None:
+    there = dist("torch", "1.12.0", folder="/anaconda/envs/b/lib/python3.8/site-packages")
+    python = interpreter(executable="/anaconda/envs/b/bin/python", prefix="", site_packages=())
+    assert judge(torch=None, interpreter=python, distributions=(there,)).status == "clear"

@@ -112,3 +112,8 @@ def test_a_new_environment_cures(cure: Planner) -> None:
     alpine = make.linux(libc="musl")
     plan = cure(platform=alpine, torch=None, interpreter=make.interpreter())
     assert plan.verdict == "healthy"
+
+
+def test_a_processor_that_was_not_told_is_unknown(judge: Judge) -> None:
+    here = WITHOUT_TORCH | {"platform": make.linux(machine="")}
+    assert judge(**here, interpreter=make.interpreter()).status == "unknown"

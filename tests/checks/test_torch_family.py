@@ -78,7 +78,13 @@ def test_what_is_newer_than_the_tables_is_unknown(judge: Judge) -> None:
 
 
 def test_what_is_older_than_the_tables_is_unknown(judge: Judge) -> None:
-    assert "no row" in judge(**trio("1.9.0", "0.7.0")).reason
+    assert "no row" in judge(**trio("1.3.1", "0.4.2")).reason
+
+
+def test_old_releases_fit_by_the_rule_of_their_time(judge: Judge) -> None:
+    assert judge(**trio("1.9.0", "0.10.0", "0.9.0")).status == "clear"
+    (found,) = judge(**trio("1.9.0", "0.7.0")).findings
+    assert found.name == "trio-misaligned"
 
 
 def test_what_is_newer_and_imports_is_in_order(judge: Judge) -> None:
@@ -90,3 +96,21 @@ def test_what_is_newer_and_imports_is_in_order(judge: Judge) -> None:
 def test_aligning_cures(cure: Planner) -> None:
     plan = cure(**trio("2.13.0+cpu", "0.26.0+cpu", "2.10.0+cpu"))
     assert (plan.verdict, len(plan.steps)) == ("healthy", 1)
+
+
+def test_a_message_of_torchvision_is_enough_where_no_version_is(
+    judge: Judge, cure: Planner
+) -> None:
+    for said in (
+        symptom("nms-operator-missing", "log"),
+        symptom("name-missing", "log", module="torch.library", attribute="register_fake"),
+        symptom("undefined-symbol", "log", family="torch", file="/s/torchvision/_C.so"),
+    ):
+        (finding,) = judge(symptoms=(said,)).findings
+        assert (finding.name, finding.confidence) == ("trio-misaligned", "likely")
+        assert "torchvision==" in finding.steps[0].commands.bash[0]
+        assert cure(symptoms=(said,)).verdict == "healthy"
+    other = symptom("name-missing", "log", module="torch", attribute="float8_e5m2")
+    assert judge(symptoms=(other,)).status == "unknown"
+    nms = symptom("nms-operator-missing", "log")
+    assert judge(symptoms=(nms,), torch=build(), torchvision=None, torchaudio=None).findings == ()

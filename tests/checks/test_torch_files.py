@@ -130,3 +130,10 @@ def test_messages_of_other_files_are_for_other_checks(judge: Judge, message: obj
 @pytest.mark.parametrize("facts", [GONE, CUT, WHOLE | {"torch": None, "records": {}}])
 def test_reinstalling_cures(cure: Planner, facts: dict[str, object]) -> None:
     assert cure(**facts).verdict == "healthy"
+
+
+def test_a_torch_of_another_python_has_not_lost_its_files(judge: Judge) -> None:
+    there = dist("torch", "2.13.0", folder="/opt/conda/envs/a/lib/python3.12/site-packages")
+    here = WHOLE | {"torch": None, "distributions": (there,)}
+    assert judge(**here).status == "clear"
+    assert judge(**here | {"distributions": (dist("torch", "2.13.0"),)}).status == "found"

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.checks import make
 from tests.conftest import Judge, Planner, names
+from torchdoctor import plan
 from torchdoctor.facts import ImportTrial, Record
 
 HERE = {"torch": make.build(), "interpreter": make.interpreter(), "platform": make.linux()}
@@ -57,3 +60,12 @@ def test_a_reinstall_is_the_plan(cure: Planner) -> None:
     plan = cure(**HERE, trial=make.raised("ImportError", "?"))
     assert (plan.verdict, names(plan.remaining)) == ("healthy", [])
     assert len(plan.steps) == 1
+
+
+def test_it_is_a_symptom_below_what_explains_it(judge: Judge) -> None:
+    (found,) = judge(**HERE, trial=make.raised("ImportError", "x")).findings
+    assert found.summary.endswith("; no check explains it.")
+    assert found.confidence == "possible"
+    assert {"user-site-shadow", "nvidia-wheels-missing"} <= set(found.because_of)
+    shadow = replace(found, name="user-site-shadow", severity="warning", because_of=())
+    assert names(plan.ranked((found, shadow))) == ["user-site-shadow", "torch-import-fails"]

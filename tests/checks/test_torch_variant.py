@@ -10,7 +10,7 @@ from tests.checks.make import (
 )
 from tests.conftest import Judge, Planner
 
-HERE = {"platform": linux(), "interpreter": interpreter()}
+HERE: dict[str, object] = {"platform": linux(), "interpreter": interpreter()}
 
 
 def pair(torch: str, vision: str) -> dict[str, object]:
@@ -98,3 +98,17 @@ def test_the_plain_companion_cures(cure: Planner) -> None:
     torch = build("2.13.0+cu130", distribution=dist("torch", "2.13.0"))
     facts = HERE | {"torch": torch, "torchvision": build("0.28.0+cpu", "torchvision")}
     assert cure(**facts).verdict == "healthy"
+
+
+def test_the_message_of_torchaudio_tells_both_where_no_version_is_known(
+    judge: Judge, cure: Planner
+) -> None:
+    said = symptom("torchaudio-cuda-mismatch", "log", torch="11.8", torchaudio="11.7")
+    (finding,) = judge(symptoms=(said,)).findings
+    assert (finding.name, finding.severity) == ("trio-variant-mixed", "error")
+    assert "CUDA 11.8 and torchaudio for CUDA 11.7" in finding.summary
+    (line,) = finding.steps[0].commands.bash
+    assert "torchaudio==" in line
+    assert line.endswith("/whl/cu118")
+    assert cure(symptoms=(said,)).verdict == "healthy"
+    assert judge(symptoms=()).status == "unknown"

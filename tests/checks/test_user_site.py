@@ -1,6 +1,6 @@
-from tests.checks.make import SITE, build, dist, imported, interpreter, linux, raised
+from tests.checks.make import SITE, build, dist, imported, interpreter, linux, raised, symptom
 from tests.conftest import Judge, Planner
-from torchdoctor.facts import Facts, Module
+from torchdoctor.facts import Conda, CondaPackage, Facts, Module, Unknown
 
 USER = "/home/u/.local/lib/python3.12/site-packages"
 HIDING = {
@@ -69,3 +69,37 @@ def test_uninstalling_the_copy_cures_too(judge: Judge) -> None:
     known = {name: getattr(after, name) for name in HIDING}
     assert judge(**known).status == "clear"
     assert known["torch"].version == "2.13.0+cpu"
+
+
+def told(**changes: object) -> dict[str, object]:
+    """Return what a report tells that shows where torch is, and no list of packages."""
+    known: dict[str, object] = {
+        "interpreter": interpreter(kind="conda", installer="conda", user_site=USER),
+        "modules": {"torch": Module("torch", f"{USER}/torch/__init__.py", USER)},
+        "symptoms": (symptom("nms-operator-missing", "log"),),
+    }
+    return known | changes
+
+
+def test_a_torch_of_the_user_site_that_does_not_fit_is_enough(judge: Judge, cure: Planner) -> None:
+    (finding,) = judge(**told()).findings
+    assert (finding.name, finding.severity) == ("user-site-shadow", "error")
+    assert finding.confidence == "likely"
+    assert cure(**told(), variables={}).verdict == "healthy"
+
+
+def test_without_a_misfit_or_an_environment_it_stays_open(judge: Judge) -> None:
+    assert judge(**told(symptoms=())).status == "unknown"
+    assert judge(**told(interpreter=interpreter(kind="system", user_site=USER))).status == "unknown"
+    assert judge(**told(modules={"torch": Module("torch", None, SITE)})).status == "unknown"
+
+
+def test_a_torch_of_another_version_than_condas_is_from_the_user_site(
+    judge: Judge, cure: Planner
+) -> None:
+    record = CondaPackage("pytorch", "1.6.0", "py3.7_cuda10.1", "pytorch")
+    here = told(modules=Unknown("not shown"), conda=Conda((record,)), torch=build("1.9.0+cu102"))
+    (finding,) = judge(**here).findings
+    assert "hides conda's own 1.6.0" in finding.summary
+    assert cure(**here).verdict == "healthy"
+    assert judge(**here | {"torch": build("1.6.0")}).status == "unknown"

@@ -72,3 +72,13 @@ def test_it_cannot_tell_without_the_gpus_or_the_variables(judge: Judge) -> None:
 def test_unsetting_it_cures(cure: Planner) -> None:
     plan = cure(**HERE, variables={"CUDA_VISIBLE_DEVICES": "2", "HOME": "/home"})
     assert (plan.verdict, names(plan.remaining)) == ("healthy", [])
+
+
+def test_the_message_says_that_torch_wanted_a_gpu_where_torch_is_unknown(judge: Judge) -> None:
+    here = {"gpus": (make.a100(0),), "variables": {"CUDA_VISIBLE_DEVICES": "2"}}
+    missed = make.symptom("cuda-no-device", "train.log")
+    (found,) = judge(**here, symptoms=(missed,)).findings
+    assert (found.name, found.severity) == ("cuda-visible-devices-bad", "error")
+    assert judge(**here).status == "unknown"
+    right = here | {"variables": {"CUDA_VISIBLE_DEVICES": "0"}}
+    assert judge(**right, symptoms=(missed,)).status == "clear"

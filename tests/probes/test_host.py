@@ -29,7 +29,7 @@ def test_the_probe_names_the_whole_of_what_it_looked_at(tmp_path: Path) -> None:
     assert set(run.data) == {
         *("system", "distribution", "libc", "cpu", "wsl", "container", "cgroup", "shm", "limits"),
         *("device_nodes", "groups", "kernel", "pci", "kfd", "tegra", "toolkits", "fabric"),
-        *("driver_files", "errors", "done"),
+        *("driver_files", "nvidia", "errors", "done"),
     }
 
 
@@ -208,3 +208,27 @@ def test_a_library_that_prints_does_not_spoil_the_answer(tmp_path: Path) -> None
     )
     assert b"noise" not in done.stdout
     assert done.stderr == b"{noise}\n"
+
+
+def test_a_machine_without_any_trace_of_nvidia_is_told_from_one_with_a_trace(
+    tmp_path: Path,
+) -> None:
+    bare = tmp_path / "bare"
+    (bare / "proc").mkdir(parents=True)
+    (bare / "proc/version").write_text("Linux version 6.1.0\n")
+    assert look(root=bare, folder=tmp_path).data["nvidia"] is False
+    traces = {
+        "etc/ld.so.cache": "\0libnvidia-ml.so.1\0/opt/odd/libnvidia-ml.so.1\0",
+        "proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01\n",
+        "usr/bin/nvidia-smi": "",
+        "sys/bus/pci/devices/0000:01:00.0/class": "0x030200\n",
+        "proc/version": "Linux version 5.15.0-microsoft-standard-WSL2\n",
+    }
+    for number, (path, text) in enumerate(traces.items()):
+        root = tmp_path / str(number)
+        (root / path).parent.mkdir(parents=True)
+        (root / path).write_text(text)
+        if path.endswith("class"):
+            (root / path).with_name("vendor").write_text("0x10de\n")
+            (root / path).with_name("device").write_text("0x20b0\n")
+        assert look(root=root, folder=tmp_path).data["nvidia"] is True, path

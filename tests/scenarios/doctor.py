@@ -21,10 +21,7 @@ from tests.scenarios import index
 
 # ``python -m`` would need the checkout as the working folder or on PYTHONPATH, and both are part
 # of what is examined.
-START = (
-    f"import sys; sys.path[0] = {str(CHECKOUT)!r}; "
-    "from torchdoctor.cli import main; sys.exit(main())"
-)
+START = f"import sys; sys.path[0] = {str(CHECKOUT)!r}; from torchdoctor.cli import run; run()"
 HAS_DRIVER = Path("/proc/driver/nvidia").exists() or shutil.which("nvidia-smi") is not None
 """Whether this machine has an NVIDIA driver of its own, beside the ones that scenes pretend."""
 SHELL_WORDS = frozenset({"rm", "mv", "unset", "export", "cd", "mkdir", "conda", "hash"})
@@ -129,6 +126,15 @@ class Answer:
         return {check["name"]: check["outcome"] for check in self.report["checks"]}
 
 
+def command(scene: Scene, form: str, *arguments: str) -> list[str]:
+    """Return the command line that checks *scene* and reports in the format *form*."""
+    words = [sys.executable, "-c", START, "check", "--format", form]
+    words += ["--python", str(scene.environment.python), *arguments]
+    if HAS_DRIVER and "--expect" not in arguments:
+        words += ["--expect", "cpu"]  # the builds in scenes are CPU builds, and meant to be
+    return words
+
+
 def check(scene: Scene, *arguments: str, deadline: float = 300) -> Answer:
     """Run ``torchdoctor check`` on *scene* and return its answer.
 
@@ -136,13 +142,9 @@ def check(scene: Scene, *arguments: str, deadline: float = 300) -> Answer:
         AssertionError: it printed no JSON, or its exit code is not that of its findings.
 
     """
-    command = [sys.executable, "-c", START, "check", "--format", "json"]
-    command += ["--python", str(scene.environment.python), *arguments]
-    if HAS_DRIVER and "--expect" not in arguments:
-        command += ["--expect", "cpu"]  # the builds in scenes are CPU builds, and meant to be
     start = time.monotonic()
     done = subprocess.run(
-        command,
+        command(scene, "json", *arguments),
         cwd=scene.work,
         env=scene.environ(),
         stdin=subprocess.DEVNULL,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from torchdoctor.commands import looking, output
@@ -12,7 +13,8 @@ from torchdoctor.model import SEVERITIES, Finding, Outcome
 if TYPE_CHECKING:
     from torchdoctor.commands.looking import Look
     from torchdoctor.registry import Check
-    from torchdoctor.report.document import Target
+    from torchdoctor.report.document import Source, Target
+    from torchdoctor.snapshot import Snapshot
 
 HELP = "say whether PyTorch will work here, if not why not, and what to run to fix it"
 
@@ -27,6 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "none: look at this machine",
     )
     looking.options(parser)
+    looking.folder_options(parser)
     output.options(parser)
     parser.add_argument(
         "--fail-on",
@@ -78,6 +81,7 @@ def execute(args: argparse.Namespace) -> int:
         plan=plan.make(checks, seen.facts, outcomes),
         essential_unknown=_essential_unknown(seen),
         facts=seen.facts,
+        snapshot=_shown_along(seen, args),
     )
     code = exit_code(report.findings, outcomes, fail_on=args.fail_on, strict=args.strict)
     output.write(report, args)
@@ -112,13 +116,27 @@ def target(seen: Look, inputs: list[str]) -> Target:
 
     platform, interpreter = seen.facts.platform, seen.facts.interpreter
     looked = any(not name.startswith(machine.TEXT) for name in seen.snapshot.probes)
+    source: Source = "live" if seen.live else "snapshot" if looked else "text"
     return Target(
-        "live" if seen.live else "snapshot" if looked else "text",
-        inputs=tuple(inputs),
+        "folder" if seen.folder else source,
+        inputs=(seen.folder,) if seen.folder else tuple(inputs),
         os=(platform.name or platform.system) if isinstance(platform, Platform) else None,
         python=interpreter.version if isinstance(interpreter, Interpreter) else None,
         collected_at=seen.snapshot.collected_at or None,
     )
+
+
+def _shown_along(seen: Look, args: argparse.Namespace) -> Snapshot | None:
+    """Return the snapshot that goes into a report for others, with what was expected."""
+    from torchdoctor import expectation  # noqa: PLC0415 - it is there by now
+    from torchdoctor.reading import machine  # noqa: PLC0415
+
+    whole = seen.snapshot
+    texts = any(name.startswith(machine.TEXT) for name in whole.probes)
+    if args.format not in output.PUBLIC or texts or not whole.redacted:
+        return None
+    words = list(expectation.words(seen.facts.expectation))
+    return replace(whole, options={**whole.options, **({"expect": words} if words else {})})
 
 
 def _essential_unknown(seen: Look) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchdoctor.background import Background
+from torchdoctor.commands import output
 from torchdoctor.model import DoctorError
 
 if TYPE_CHECKING:
@@ -44,6 +44,43 @@ def options(parser: argparse.ArgumentParser) -> None:
         default="quick",
         help="compare installed files by size and hash the few that matter most, or hash all",
     )
+    parser.add_argument(
+        "--after",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="import torch once more after this module, as a program does that imports it first "
+        "(commas between several)",
+    )
+    parser.add_argument(
+        "--script",
+        metavar="FILE",
+        help="the same, after all that this program imports before torch (read, not run)",
+    )
+
+
+def folder_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which folder of a copied Windows is which."""
+    group = parser.add_argument_group("a copied or mounted Windows installation")
+    group.add_argument(
+        "--root",
+        metavar="FOLDER",
+        help="look at the Windows installation in this folder, on any system; its DLLs are read, "
+        "nothing of it is run",
+    )
+    group.add_argument("--system32", metavar="FOLDER", help="what plays its System32")
+    group.add_argument(
+        "--python-dir",
+        metavar="FOLDER",
+        help="the environment in it (the folder of python.exe, or of a virtual environment)",
+    )
+    group.add_argument(
+        "--path-dir",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="a folder of its PATH; again for each further one",
+    )
 
 
 def look(args: argparse.Namespace, environ: Mapping[str, str]) -> Snapshot:
@@ -62,6 +99,8 @@ def look(args: argparse.Namespace, environ: Mapping[str, str]) -> Snapshot:
         environ = {name: value for name, value in environ.items() if name not in activated}
     else:
         python = interpreters.active(environ)
+    from torchdoctor import imports  # noqa: PLC0415
+
     request = collect.Request(
         python=python,
         working_folder=str(Path.cwd()),
@@ -69,6 +108,7 @@ def look(args: argparse.Namespace, environ: Mapping[str, str]) -> Snapshot:
         verify=args.verify,
         timeout=args.timeout or collect.TIMEOUT,
         import_timeout=args.timeout or collect.IMPORT_TIMEOUT,
+        after=imports.given(getattr(args, "after", []), getattr(args, "script", None)),
     )
     snapshot = collect.collect(request, environ)
     if args.python:
@@ -83,6 +123,8 @@ class Look:
     facts: Facts
     snapshot: Snapshot
     live: bool
+    folder: str | None = None
+    """The Windows installation that was looked at instead of a snapshot."""
 
 
 def begin(args: argparse.Namespace) -> Callable[[], Look]:
@@ -96,6 +138,8 @@ def begin(args: argparse.Namespace) -> Callable[[], Look]:
     """
     if args.expect:  # a wrong word is told before anything is looked at
         _expected(args)
+    if getattr(args, "root", None):
+        return lambda: _in_folder(args)
     if args.inputs:
         from torchdoctor import inputs  # noqa: PLC0415 - a live machine has none
 
@@ -105,9 +149,29 @@ def begin(args: argparse.Namespace) -> Callable[[], Look]:
     return lambda: _judged(looking.result(), args, live=True)
 
 
-def _expected(args: argparse.Namespace) -> Expectation:
+def _in_folder(args: argparse.Namespace) -> Look:
+    from torchdoctor.reading import folder  # noqa: PLC0415 - a live machine has none
+    from torchdoctor.snapshot import Snapshot  # noqa: PLC0415
+
+    if args.inputs or args.python:
+        raise DoctorError(
+            "--root is looked at by itself; leave out --python and other inputs.", kind="usage"
+        )
+    facts = folder.read(
+        args.root,
+        system32=args.system32,
+        python=args.python_dir,
+        path=tuple(args.path_dir),
+        expectation=_expected(args),
+    )
+    return Look(facts, Snapshot(collected_at="", probes={}), live=False, folder=args.root)
+
+
+def _expected(args: argparse.Namespace, snapshot: Snapshot | None = None) -> Expectation:
     from torchdoctor import expectation  # noqa: PLC0415 - it brings all the facts along
 
+    if snapshot is not None and not args.expect:
+        return expectation.kept(snapshot.options)
     return expectation.read(args.expect)
 
 
@@ -115,7 +179,11 @@ def _judged(snapshot: Snapshot, args: argparse.Namespace, *, live: bool) -> Look
     from torchdoctor.facts import Facts  # noqa: PLC0415 - while the probes run
     from torchdoctor.reading import machine  # noqa: PLC0415
 
-    expected = _expected(args)
+    if live and args.format in output.PUBLIC:
+        from torchdoctor import redact  # noqa: PLC0415 - for what others will read only
+
+        snapshot = redact.redact(snapshot, **redact.here(os.environ))
+    expected = _expected(args, snapshot)
     facts = machine.read(snapshot, expected)
     texts = [name for name in snapshot.probes if name.startswith(machine.TEXT)]
     if texts and facts == Facts(expectation=expected, remarks=facts.remarks):

@@ -11,8 +11,11 @@ from torchdoctor.model import DoctorError
 
 if TYPE_CHECKING:
     from torchdoctor.report.document import Report
+    from torchdoctor.report.words import Shell
 
-FORMATS = ("text", "json")
+FORMATS = ("text", "json", "markdown")
+PUBLIC = ("markdown",)
+"""Those that are made for others to read: user, host and home are taken out before judging."""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -73,6 +76,10 @@ def _render(report: Report, args: argparse.Namespace, *, to_file: bool) -> str:
         from torchdoctor.report import as_json  # noqa: PLC0415 - one format a run
 
         return as_json.render(report)
+    if args.format == "markdown":
+        from torchdoctor.report import markdown  # noqa: PLC0415
+
+        return markdown.render(report, verbose=args.verbose, shell=_shell(report))
     from torchdoctor.report import printing, text  # noqa: PLC0415
 
     if to_file:
@@ -87,9 +94,9 @@ def _render(report: Report, args: argparse.Namespace, *, to_file: bool) -> str:
         encoding=look.encoding,
         verbose=args.verbose,
         quiet=args.quiet,
-        shell="powershell" if _windows(report) else "bash",
+        shell=_shell(report),
     )
 
 
-def _windows(report: Report) -> bool:
-    return (report.target.os or "").startswith("Windows")
+def _shell(report: Report) -> Shell:
+    return "powershell" if (report.target.os or "").startswith("Windows") else "bash"

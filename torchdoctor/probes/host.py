@@ -489,6 +489,37 @@ def fabric(tree: Tree) -> object:
     return seen
 
 
+def in_loader_cache(tree: Tree) -> bool:
+    """Tell whether the loader knows NVML, wherever it is; True where that cannot be read."""
+    try:
+        with open(tree.at("/etc/ld.so.cache"), "rb") as cache:
+            return b"libnvidia-ml.so" in cache.read(16 << 20)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
+def traces_of_nvidia(seen) -> bool:  # type: ignore[no-untyped-def] # noqa: ANN001
+    """Tell whether anything of an NVIDIA driver or GPU is there, or could not be looked for."""
+    if sys.platform != "linux":
+        return True
+    kernel, files = seen["kernel"], seen["driver_files"]
+    known = [*(kernel["modules"] or ()), *kernel["built_in"]]
+    return bool(
+        any(module.startswith("nv") for module in known)
+        or any("/nv" in node["path"] or "dxg" in node["path"] for node in seen["device_nodes"])
+        or "0x10de" in json.dumps(seen["pci"])
+        or "microsoft" in json.dumps(seen["wsl"]).lower()
+        or any(seen["tegra"].values())
+        or kernel["nvidia_version"]
+        or kernel["nvidia_module_version"]
+        or files["libraries"]
+        or files["nvidia_smi"]
+        or files["in_loader_cache"]
+    )
+
+
 def driver_files(tree: Tree) -> object:
     """Return the driver's user-space files, and the packages that may have brought them."""
     local = [f"/usr/local/{n}/compat" for n in tree.names("/usr/local") if n.startswith("cuda")]
@@ -513,6 +544,7 @@ def driver_files(tree: Tree) -> object:
     info = tree.names("/var/lib/dpkg/info")
     return {
         "libraries": libraries[:MOST],
+        "in_loader_cache": in_loader_cache(tree),
         "nvidia_smi": [path for path in programs if tree.exists(path)],
         "packages": [n[:-5] for n in info if n.endswith(".list") and n.startswith(PACKAGES)][:MOST],
     }
@@ -609,13 +641,19 @@ def main() -> None:
     sys.path[:] = [*(entry for entry in sys.path if entry), *options.get("path", [])]
     tree = Tree(options.get("root", "/"))
     errors = {}
+    seen = {}
     for look in LOOKS:
         try:
-            say(**{look.__name__: look(tree)})
+            seen[look.__name__] = look(tree)
+            say(**{look.__name__: seen[look.__name__]})
         except Exception as error:
             errors[look.__name__] = f"{type(error).__name__}: {error}"
             say(errors=errors)
-    say(errors=errors, done=True)
+    try:
+        nvidia = traces_of_nvidia(seen)
+    except Exception:  # something was not seen: then it may be there
+        nvidia = True
+    say(errors=errors, nvidia=nvidia, done=True)
 
 
 main()

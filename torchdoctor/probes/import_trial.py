@@ -2,8 +2,9 @@
 
 It runs in the interpreter under test, from standard input, with a JSON object as its argument:
 ``module`` is torch, torchvision or torchaudio, ``deep`` tells whether to look at what torch says
-of the accelerators afterwards, and ``dump_after``, if given, is the number of seconds after
-which the stack of a slow import goes to standard error, once.
+of the accelerators afterwards, ``after`` names modules that are imported before, and
+``dump_after``, if given, is the number of seconds after which the stack of a slow import goes to
+standard error, once.
 
 The import may crash, hang, print, fork or patch anything. So everything that is needed to answer
 is bound before it starts, the answer has a descriptor of its own, and each stage is announced
@@ -448,6 +449,9 @@ def main() -> None:
     options = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
     name = options.get("module", "torch")
     prepare(options)
+    for before in options.get("after", ()):
+        begin("after " + before)
+        attempt("after " + before, __import__, before)
     module = import_it(name)
     deep = options.get("deep", True)
     if module is None and deep and name != "torch" and "torch" in sys.modules:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, cast
 
 from torchdoctor.child import Run
@@ -40,7 +41,7 @@ SHELL_SIGNALS = {
 
 
 def read(runs: Mapping[str, Run]) -> dict[str, object]:
-    """Return the facts trial, companion_trials, runtime and symptoms.
+    """Return the facts trial, trial_after, companion_trials, runtime and symptoms.
 
     *runs* are the probes of a snapshot; those called "import torch" and so on are read. Raises
     nothing: what cannot be read is Unknown.
@@ -49,6 +50,7 @@ def read(runs: Mapping[str, Run]) -> dict[str, object]:
     torch = own.get("torch")
     return {
         "trial": _trial("torch", torch) if torch and _sane(torch) else _no_trial(torch),
+        "trial_after": _after(runs.get("import torch after")),
         "companion_trials": (
             {name: _trial(name, run) for name, run in own.items() if name != "torch" and _sane(run)}
             if own
@@ -82,6 +84,26 @@ def _trial(module: str, run: Run) -> ImportTrial:
         file=_text(data, "file"),
         output=_ends(run.stderr.text, LONGEST_OUTPUT) or run.reason,
     )
+
+
+def _after(run: Run | None) -> object:
+    """Return the import of torch after other modules, by their names."""
+    if run is None:
+        return NOT_COLLECTED
+    trial = _trial("torch", run)
+    if not _sane(run) or trial.outcome == "not-started" or trial.stage.startswith("after"):
+        return Unknown("what is imported before torch ended the process, or did not start")
+    name = ", ".join(_asked(run.command))
+    return {name: trial} if name else Unknown("which modules came before torch is not told")
+
+
+def _asked(command: Sequence[str]) -> tuple[str, ...]:
+    """Return the modules that the command asked for before torch."""
+    try:
+        options = json.loads(command[-1])
+        return _texts(options.get("after"))
+    except (ValueError, AttributeError, IndexError, RecursionError):
+        return ()
 
 
 def _sane(run: Run) -> bool:

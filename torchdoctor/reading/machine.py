@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from torchdoctor.facts import Expectation, Facts, Interpreter, Unknown
+from torchdoctor.facts import Expectation, Facts, Interpreter, Platform, Unknown
 from torchdoctor.reading import driver, environment, host, import_trial
 from torchdoctor.snapshot import Snapshot
-
 
 TEXT = "text "
 """What was pasted is kept among the probes, by this and the name of its file."""
@@ -33,9 +32,16 @@ def read(snapshot: Snapshot, expectation: Expectation) -> Facts:
         untried = Unknown("not tried (--no-import)")
         known |= {"trial": untried, "companion_trials": untried, "runtime": untried}
         known["symptoms"] = untried
+    if "windows" in probes:
+        from torchdoctor.reading import windows  # noqa: PLC0415 - only Windows needs it
+
+        known |= windows.read(probes)
     texts = [(n.removeprefix(TEXT), r.stdout.text) for n, r in probes.items() if n.startswith(TEXT)]
     if texts:
         known = _with_texts(known, texts)
+    platform = known.get("platform")
+    if isinstance(platform, Platform) and platform.system != "win32":
+        known.setdefault("windows", None)
     facts = Facts(expectation=expectation, **known)  # type: ignore[arg-type]
     if snapshot.redacted and isinstance(facts.interpreter, Interpreter):
         return replace(facts, interpreter=replace(facts.interpreter, redacted=True))
@@ -48,7 +54,12 @@ def _with_texts(known: dict[str, object], texts: list[tuple[str, str]]) -> dict[
 
     whole = pasted.read(texts)
     disagreements = [f"{c.fact}: {c.reason}" for c in whole.conflicts]
-    said: dict[str, object] = {**whole.fields, "remarks": (*whole.unread, *disagreements)}
+    more: dict[str, object] = {}
+    if runtimes := whole.extra.get("vc_runtime"):
+        from torchdoctor.reading import windows  # noqa: PLC0415
+
+        more = windows.of_texts(runtimes)
+    said: dict[str, object] = {**whole.fields, **more, "remarks": (*whole.unread, *disagreements)}
     if not known:
         return said
     merged = {**said, **{n: v for n, v in known.items() if not isinstance(v, Unknown)}}

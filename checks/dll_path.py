@@ -1,0 +1,112 @@
+r"""On Windows, torch gets its own DLLs and the system's, not other ones of the same name.
+
+How it shows: ``[WinError 1114]``, ``127`` or ``193`` although the newest Visual C++ runtime is
+installed. The registry says new, the file that wins is old.
+
+Why: the folder of python.exe (for a virtual environment, of the Python that it was made from) comes
+before System32. A conda environment, or a program that embeds Python (QGIS, MATLAB, Blender), keeps
+an msvcp140.dll there which no installer of Microsoft touches.
+
+Folders on PATH are searched only after the strict search has ended with 126. So PATH is never
+blamed where the DLLs resolve without it; where a DLL of torch loads only because of PATH, that is
+told as a note, as it ends when PATH changes.
+
+The fix is a new runtime in that folder: for conda its own package, else an update of the program,
+or an environment of its own for torch.
+
+Sources:
+https://learn.microsoft.com/windows/win32/dlls/dynamic-link-library-search-order,
+https://github.com/pytorch/pytorch/issues/126507. Windows itself was not at hand; that order is
+documented, and was seen under Wine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchdoctor import conda_steps, dlls, effects, places, steps, trials
+from torchdoctor.facts import (
+    Conda,
+    DllLoad,
+    Facts,
+    ImportTrial,
+    Interpreter,
+    Symptom,
+    Unknown,
+    Windows,
+)
+from torchdoctor.model import Effect, Evidence, Finding, Step
+
+FAMILY = "system"
+FINDS = ("path-dll-conflict",)
+
+_KINDS = ("old-runtime", "no-symbol", "not-whole", "wrong-machine")
+
+
+def check(
+    windows: Windows | None,
+    symptoms: tuple[Symptom, ...] | Unknown,
+    trial: ImportTrial | Unknown,
+    interpreter: Interpreter | Unknown,
+    facts: Facts,
+) -> Iterator[Finding]:
+    """Ask where the file lies that stops torch."""
+    if windows is None:
+        return
+    load = dlls.failure(windows, trial)
+    by_python = places.last(load.culprit).lower().startswith("python3") if load else False
+    if load and load.kind in _KINDS and load.place in ("application", "path") and not by_python:
+        name = places.last(load.culprit)
+        yield Finding(
+            "path-dll-conflict",
+            dlls.severity(trial),
+            f"{load.culprit} is taken for {name}, as its folder comes before System32, and torch "
+            f"cannot work with it ({load.detail or 'it lacks what torch calls'}): import torch "
+            f"ends in {dlls.number(load)}.",
+            dlls.evidence(load, trial),
+            tuple(_steps(load, interpreter, facts)),
+            confidence=dlls.confidence(load, symptoms, trial),
+        )
+    elif isinstance(windows.torch, DllLoad) and windows.torch.loads and windows.torch.by_path:
+        files = [places.last(path) for path in windows.torch.by_path]
+        working = "works" if trials.works(trial) else "would work"
+        yield Finding(
+            "path-dll-conflict",
+            "note",
+            f"{files[0]} finds what it needs on PATH only: torch {working} as long as PATH stays "
+            "as it is.",
+            tuple(
+                Evidence("windows.torch.by_path", path, "the search order")
+                for path in windows.torch.by_path[:3]
+            ),
+        )
+
+
+def _steps(load: DllLoad, interpreter: Interpreter | Unknown, facts: Facts) -> Iterator[Step]:
+    conda = isinstance(facts.conda, Conda) or (
+        isinstance(interpreter, Interpreter) and interpreter.kind == "conda"
+    )
+    if conda and load.kind == "old-runtime":
+        package = "vc14_runtime"
+        if isinstance(facts.conda, Conda) and facts.conda.get("vs2015_runtime"):
+            package = "vc14_runtime" if facts.conda.get("vc14_runtime") else "vs2015_runtime"
+        yield conda_steps.install(
+            facts,
+            f"{package}>=14.40",
+            why="conda's own runtime lies beside python.exe and comes before System32's.",
+            effect=_elsewhere(),
+        )
+        return
+    yield dlls.by_hand(
+        "use-own-environment",
+        f"Run torch in an environment of its own, or update the program that put {load.culprit} "
+        "there",
+        why="The folder of the program comes first in every search.",
+        cost=steps.ENVIRONMENT,
+        effect=_elsewhere(),
+    )
+
+
+def _elsewhere() -> Effect:
+    """Return the effect of that folder having no such file, or a new one."""
+    return dlls.mended(needs=effects.TO_TRY, copies=effects.TO_TRY)

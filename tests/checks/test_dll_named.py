@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.checks import make
+from tests.conftest import Judge, Planner
+from torchdoctor.facts import Symptom
+
+LIB = r"C:\Users\user\venv\Lib\site-packages\torch\lib"
+WINDOWS = {"platform": make.windows()}
+
+
+def failed(file: str, code: str = "126") -> tuple[Symptom, ...]:
+    return (make.symptom("winerror-dll", "log", code=code, file=rf"{LIB}\{file}"),)
+
+
+@pytest.mark.parametrize(
+    ("file", "version", "name", "mended"),
+    [
+        ("fbgemm.dll", "2.4.0+cpu", "libomp140-missing", "2.4.1"),
+        ("shm.dll", "2.3.0+cpu", "mkl-dll-not-found", "2.3.1"),
+    ],
+)
+def test_a_dll_of_one_release_tells_what_is_absent(
+    judge: Judge, file: str, version: str, name: str, mended: str
+) -> None:
+    (found,) = judge(**WINDOWS, torch=make.build(version), symptoms=failed(file)).findings
+    assert (found.name, found.severity, found.confidence) == (name, "error", "certain")
+    assert f"torch=={mended}" in found.steps[0].commands.bash[0]
+
+
+def test_without_the_version_the_dll_alone_is_likely(judge: Judge) -> None:
+    (found,) = judge(symptoms=failed("fbgemm.dll")).findings
+    assert (found.name, found.confidence) == ("libomp140-missing", "likely")
+
+
+@pytest.mark.parametrize(
+    ("file", "version", "code"),
+    [
+        ("fbgemm.dll", "2.5.1+cpu", "126"),
+        ("shm.dll", "2.4.0+cpu", "126"),
+        ("fbgemm.dll", "2.4.0+cpu", "1114"),
+        ("c10.dll", "2.4.0+cpu", "126"),
+    ],
+)
+def test_another_release_dll_or_number_tells_nothing(
+    judge: Judge, file: str, version: str, code: str
+) -> None:
+    here = WINDOWS | {"torch": make.build(version), "symptoms": failed(file, code)}
+    assert judge(**here).status == "clear"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        make.symptom("vc-runtime-not-found", "log"),
+        make.symptom("runtime-dll-not-found", "log", file="msvcp140.dll"),
+    ],
+)
+def test_a_runtime_that_is_not_there_is_installed(judge: Judge, said: Symptom) -> None:
+    (found,) = judge(**WINDOWS, symptoms=(*failed("c10.dll"), said)).findings
+    assert (found.name, found.severity) == ("vcredist-missing", "error")
+    assert found.steps[0].commands.powershell[0].startswith("winget install")
+
+
+def test_it_is_quiet_where_torch_works_or_is_not_windows(judge: Judge) -> None:
+    runtime = make.symptom("vc-runtime-not-found", "log")
+    assert judge(**WINDOWS, symptoms=(runtime,)).status == "clear"
+    works = {"trial": make.imported(), "symptoms": failed("fbgemm.dll")}
+    assert judge(**WINDOWS, **works).status == "clear"
+    assert judge(platform=make.linux(), symptoms=failed("fbgemm.dll")).status == "clear"
+    assert judge().status == "unknown"
+
+
+def test_the_steps_cure(cure: Planner) -> None:
+    runtime = make.symptom("vc-runtime-not-found", "log")
+    for symptoms in (failed("fbgemm.dll"), failed("shm.dll"), (*failed("c10.dll"), runtime)):
+        assert cure(**WINDOWS, symptoms=symptoms).verdict == "healthy"
