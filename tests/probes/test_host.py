@@ -219,7 +219,7 @@ def test_a_machine_without_any_trace_of_nvidia_is_told_from_one_with_a_trace(
     assert look(root=bare, folder=tmp_path).data["nvidia"] is False
     traces = {
         "etc/ld.so.cache": "\0libnvidia-ml.so.1\0/opt/odd/libnvidia-ml.so.1\0",
-        "proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01\n",
+        "proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX Kernel Module  535.183.01\n",
         "usr/bin/nvidia-smi": "",
         "sys/bus/pci/devices/0000:01:00.0/class": "0x030200\n",
         "proc/version": "Linux version 5.15.0-microsoft-standard-WSL2\n",
