@@ -173,3 +173,17 @@ def test_a_hostile_answer_of_a_probe_is_never_an_exception(
 
 def test_the_schema_is_shipped_beside_the_code() -> None:
     assert json.loads((Path(snapshot.__file__).with_name("snapshot.schema.json")).read_text())
+
+
+def test_a_machine_without_any_trace_of_nvidia_has_no_driver_and_nobody_asks_it() -> None:
+    data = {"stage": "not asked", "library": None, "smi_needed": True, "errors": {}, "done": True}
+    host = {
+        "system": {"platform": "linux"},
+        "kernel": {"modules": [], "built_in": []},
+        "device_nodes": [],
+        "driver_files": {"libraries": [], "nvidia_smi": []},
+        "errors": {},
+        "done": True,
+    }
+    probes = {"driver": Run((), "answered", data=data), "host": Run((), "answered", data=host)}
+    assert machine.read(Snapshot("now", probes), Expectation()).driver is None

@@ -110,7 +110,13 @@ class _Looking:
             (),
             "answered",
             reason="not asked: no library, module, device or GPU of NVIDIA was found",
-            data={"library": None, "smi_needed": True, "errors": {}, "done": True},
+            data={
+                "stage": "not asked",
+                "library": None,
+                "smi_needed": True,
+                "errors": {},
+                "done": True,
+            },
         )
 
     def _environment(self) -> Run:
