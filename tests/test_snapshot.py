@@ -176,8 +176,14 @@ def test_the_schema_is_shipped_beside_the_code() -> None:
 
 
 def test_a_machine_without_any_trace_of_nvidia_has_no_driver_and_nobody_asks_it() -> None:
-    data = {"stage": "not asked", "library": None, "smi_needed": True, "errors": {}, "done": True}
-    host = {
+    data: dict[str, object] = {
+        "stage": "not asked",
+        "library": None,
+        "smi_needed": True,
+        "errors": {},
+        "done": True,
+    }
+    host: dict[str, object] = {
         "system": {"platform": "linux"},
         "kernel": {"modules": [], "built_in": []},
         "device_nodes": [],
