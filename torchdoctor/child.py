@@ -172,24 +172,26 @@ def run(  # noqa: PLR0913 - a child has that many sides
     start = time.monotonic()
     mark = os.urandom(16).hex()
     name = tuple(command)
-    if _closing.is_set():
-        return Run(name, "not-started", reason="torchdoctor is ending")
-    try:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=folder,
-            env={**environ, MARK: mark},
-            start_new_session=os.name != "nt",
-            creationflags=_OWN_GROUP,
-        )
-    except (OSError, ValueError) as error:
-        return Run(name, "not-started", reason=str(error))
+    with _starting:  # who ends us waits for it, so that no child is born unseen
+        if _closing.is_set():
+            return Run(name, "not-started", reason="torchdoctor is ending")
+        _live[mark] = None
+        try:
+            process = _live[mark] = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=folder,
+                env={**environ, MARK: mark},
+                start_new_session=os.name != "nt",
+                creationflags=_OWN_GROUP,
+            )
+        except (OSError, ValueError) as error:
+            del _live[mark]
+            return Run(name, "not-started", reason=str(error))
     assert process.stdin is not None and process.stdout is not None  # noqa: PT018
     assert process.stderr is not None
-    _live[mark] = process
     out, err = (
         _Drain(process.stdout, answers=answers),
         _Drain(process.stderr, answers=False),
@@ -218,7 +220,9 @@ def run(  # noqa: PLR0913 - a child has that many sides
     )
 
 
-_live: dict[str, subprocess.Popen[bytes]] = {}
+_live: dict[str, subprocess.Popen[bytes] | None] = {}
+"""The children by their mark; None while one is being started."""
+_starting = threading.Lock()
 _closing = threading.Event()
 
 
@@ -226,8 +230,11 @@ _closing = threading.Event()
 def end_all() -> None:
     """End every child that is still there: we are ending, perhaps because somebody said so."""
     _closing.set()
-    for mark, process in list(_live.items()):
-        _kill_group(process)
+    with _starting:
+        children = list(_live.items())
+    for mark, process in children:
+        if process is not None:
+            _kill_group(process)
         _kill_marked(mark)
 
 
