@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from torchdoctor import choose, constraints, gpu, steps
+from torchdoctor import choose, constraints, effects, gpu, steps
 from torchdoctor.facts import Build, Device, Expectation, Facts, Gpu, Runtime, Symptom, Unknown
 from torchdoctor.model import CannotTell, Evidence, Finding, Severity, Step
 from torchdoctor.tables import rocm
@@ -41,7 +42,7 @@ def check(
     facts: Facts,
 ) -> Iterator[Finding]:
     """Look for AMD GPUs on which a kernel failed, or whose target the build does not have."""
-    if torch is None or not torch.hip or gpu.works(runtime):
+    if torch is None or gpu.kind(torch) != "rocm" or gpu.works(runtime):
         return
     listed: set[str] = set()
     if isinstance(runtime, Runtime):
@@ -109,12 +110,14 @@ def _cures(
 ) -> Iterator[Step]:
     targets = {card.gfx.partition(":")[0] for card in bad if card.gfx}
     rows = {rocm.override(torch.public, torch.tag or "", target) for target in targets}
-    unset = not isinstance(facts.variables, Unknown) and OVERRIDE not in facts.variables
+    given = {} if isinstance(facts.variables, Unknown) else facts.variables
+    unset = OVERRIDE not in given
     if unset and len(rows) == 1 and len(targets) == 1 and len(bad) == len(cards):
         (row,) = rows
         if row and (not listed or row.target in listed):
             why = f"{min(targets)} runs the code of its relative {row.target}."
-            yield steps.set_variable(OVERRIDE, row.value, why=why)
+            step = steps.set_variable(OVERRIDE, row.value, why=why)
+            yield replace(step, effect=effects.change(variables={**given, OVERRIDE: row.value}))
     asked = gpu.with_cards(facts, cards)
     choice = choose.choose(asked, accelerator="rocm", release=torch.public)
     if choice is None or choice.tag == torch.tag:

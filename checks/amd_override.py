@@ -40,7 +40,7 @@ def check(
 ) -> Iterator[Finding]:
     """Hold the value of the variable against the build and the GPUs."""
     value = variables.get(OVERRIDE, "").strip()
-    if torch is None or not torch.hip or not value or gpu.works(runtime):
+    if torch is None or gpu.kind(torch) != "rocm" or not value or gpu.works(runtime):
         return
     why = _wrong(torch, value, facts)
     if why is None:

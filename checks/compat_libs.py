@@ -78,7 +78,8 @@ def check(
         "cuda-compat-libs",
         "note" if cpu else "error",
         f"The compatibility libcuda is loaded{by} and does not work with"
-        f" driver {release or 'of this machine'} or its GPU (error {code}).",
+        f" {f'driver {release}' if release else 'the driver of this machine'} or its GPU"
+        f" (error {code}).",
         tuple(seen),
         () if cpu else tuple(cures),
         confidence="certain" if certain and compat else "likely",

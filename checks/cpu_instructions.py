@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from torchdoctor import choose, effects, steps
-from torchdoctor.facts import Build, Cpu, Facts, ImportTrial, Platform, Unknown
+from torchdoctor.facts import Build, Cpu, Facts, ImportTrial, Platform, Symptom, Unknown
 from torchdoctor.model import CannotTell, Evidence, Finding, Layer, Step
 
 FAMILY = "system"
@@ -34,45 +34,74 @@ CODES = (132, -4, 0xC000001D, 0xC000001D - 2**32)
 
 
 def check(
-    platform: Platform,
+    platform: Platform | Unknown,
     cpu: Cpu,
-    trial: ImportTrial,
+    trial: ImportTrial | Unknown,
+    symptoms: tuple[Symptom, ...] | Unknown,
     torch: Build | Unknown | None,
     facts: Facts,
 ) -> Iterator[Finding]:
     """Look for missing instruction sets after an illegal instruction."""
-    code = (trial.signal or "").upper()
-    if trial.outcome != "died" or not (
-        code in ("SIGILL", "0XC000001D") or trial.exit_code in CODES
-    ):
+    died = isinstance(trial, ImportTrial) and _illegal(trial)
+    said = None if isinstance(trial, ImportTrial) else _told(symptoms, torch)
+    if not died and not said:
+        if isinstance(trial, Unknown):
+            raise CannotTell(trial.reason)
         return
-    machine = platform.machine.lower()
     if not cpu.flags:
         raise CannotTell("the instruction sets of the processor are not known")
-    if machine in ("x86_64", "amd64", "i686"):
-        needed = NEEDED["x86"]
-    elif machine in ("aarch64", "arm64"):
-        needed = NEEDED["arm"]
-    else:
-        raise CannotTell(f"what torch needs of a {platform.machine} processor is not known")
-    lacking = [flag for flag in needed if flag not in cpu.flags]
+    lacking = [flag for flag in _needed(platform, cpu) if flag not in cpu.flags]
     if not lacking:
         return
-    version = torch.version if isinstance(torch, Build) else trial.version or "(version unknown)"
+    tried = trial if isinstance(trial, ImportTrial) else None
+    version = torch.version if isinstance(torch, Build) else tried and tried.version
+    stage = f" in stage {tried.stage}" if tried else ""
     words = " and ".join(NAMES[flag] for flag in lacking)
     yield Finding(
         "cpu-instruction-missing",
         "error",
-        f"torch {version} died of an illegal instruction in stage {trial.stage};"
+        f"torch {version or '(version unknown)'} died of an illegal instruction{stage};"
         f" {cpu.model or 'the processor'} lacks {words}.",
         (
-            Evidence("trial.signal", trial.signal or str(trial.exit_code), "import torch"),
+            _seen(tried, said),
             Evidence("cpu.flags", f"without {', '.join(lacking)}", "the system"),
         ),
         tuple(_cures(lacking, cpu, torch, facts)),
         confidence="certain" if _release(torch) in WITHOUT_LSE else "likely",
         because_of=("interpreter-emulated",),
     )
+
+
+def _needed(platform: Platform | Unknown, cpu: Cpu) -> tuple[str, ...]:
+    machine = platform.machine.lower() if isinstance(platform, Platform) else ""
+    if machine in ("x86_64", "amd64", "i686") or (not machine and "sse2" in cpu.flags):
+        return NEEDED["x86"]
+    if machine in ("aarch64", "arm64") or (not machine and "asimd" in cpu.flags):
+        return NEEDED["arm"]
+    raise CannotTell(f"what torch needs of a {machine or 'nameless'} processor is not known")
+
+
+def _illegal(trial: ImportTrial) -> bool:
+    code = (trial.signal or "").upper()
+    return trial.outcome == "died" and (
+        code in ("SIGILL", "0XC000001D") or trial.exit_code in CODES
+    )
+
+
+def _told(symptoms: tuple[Symptom, ...] | Unknown, torch: Build | Unknown | None) -> Symptom | None:
+    """Return that a process of the user with torch in it ended so, where none of ours was tried."""
+    for said in () if isinstance(symptoms, Unknown) else symptoms:
+        illegal = said.name == "fatal-signal" and said.values.get("kind") == "Illegal instruction"
+        if illegal and (isinstance(torch, Build) or "torch" in said.text):
+            return said
+    return None
+
+
+def _seen(trial: ImportTrial | None, said: Symptom | None) -> Evidence:
+    if said:
+        return Evidence("symptoms", said.text.strip()[:300], said.source)
+    what = trial.signal or str(trial.exit_code) if trial else ""
+    return Evidence("trial.signal", what, "import torch")
 
 
 def _release(torch: Build | Unknown | None) -> str:
@@ -95,4 +124,14 @@ def _cures(
             layer=Layer.HARDWARE,
             cost=steps.REBOOT,
             effect=effects.change(cpu=replace(cpu, flags=cpu.flags | frozenset(lacking))),
+        )
+    elif not mended:
+        yield steps.by_hand(
+            "take-build-for-processor",
+            "Take a build without these instructions (the release before this one, conda-forge's,"
+            " or one compiled on this machine), or a machine that has them",
+            why="A processor cannot be taught instructions; builds differ in what they ask for.",
+            layer=Layer.PACKAGES,
+            cost=steps.ENVIRONMENT,
+            effect=effects.untried,
         )

@@ -69,7 +69,9 @@ def check(
     found: list[Finding] = []
     if isinstance(torch, Build) and not isinstance(gpus, Unknown):
         found = list(_by_facts(torch, gpus, driver, device_nodes, facts))
-    yield from found or _by_message(torch, gpus, symptoms, facts)
+    found = found or list(_by_message(torch, gpus, symptoms, facts))
+    found = found or list(_by_cuda(torch, facts))
+    yield from found
     if lacking and not found and _message(symptoms) is None:
         raise CannotTell(lacking[0].reason)
 
@@ -116,6 +118,31 @@ def _by_message(
         "error",
         f"{name} is a CPU build, and {who}.",
         (Evidence("symptoms", said.text.strip()[:300], said.source),),
+        (steps.change_build(facts, choice, why="This is a build with CUDA."),) if choice else (),
+        confidence="likely",
+    )
+
+
+def _by_cuda(torch: Build | Unknown, facts: Facts) -> Iterator[Finding]:
+    """Judge a CPU build beside a version of CUDA that was written down: of a driver or a toolkit.
+
+    Which of them it is of is not told; a machine without an NVIDIA GPU has neither. It counts only
+    where nothing else is known of GPUs and driver.
+    """
+    said = gpu.of_user(facts.symptoms, "cuda-told")
+    known = not (isinstance(facts.gpus, Unknown) and isinstance(facts.driver, Unknown))
+    if said is None or known or isinstance(torch, Unknown) or gpu.kind(torch) != "cpu":
+        return
+    choice = choose.choose(facts, accelerator="cuda", release=torch.public)
+    yield Finding(
+        "cpu-only-build",
+        "warning",
+        f"torch {torch.version} is a CPU build, and CUDA {said.values['cuda']} (of a driver or a"
+        " toolkit) is on this machine.",
+        (
+            Evidence("torch.tag", torch.tag or "cpu", "torch/version.py"),
+            Evidence("symptoms", said.text.strip()[:300], said.source),
+        ),
         (steps.change_build(facts, choice, why="This is a build with CUDA."),) if choice else (),
         confidence="likely",
     )

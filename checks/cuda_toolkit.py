@@ -36,22 +36,28 @@ def check(
     if isinstance(torch, Unknown) or isinstance(toolkits, Unknown):
         raise CannotTell("torch or the toolkits are not known")
     known = [toolkit for toolkit in toolkits if toolkit.release]
-    if torch is None or not torch.cuda or not known:
+    cuda = gpu.cuda(torch) if torch else None
+    if cuda is None or not known:
         return
-    major = torch.cuda.partition(".")[0]
+    major = cuda.partition(".")[0]
     if any((toolkit.release or "").partition(".")[0] == major for toolkit in known):
         return
-    found = ", ".join(f"CUDA {toolkit.release} in {toolkit.path}" for toolkit in known)
+    found = ", ".join(_named(toolkit) for toolkit in known)
     yield Finding(
         "toolkit-mismatch",
         "note",
-        f"The toolkit here is {found} and torch was built with CUDA {torch.cuda}; that matters"
+        f"The toolkit here is {found} and torch was built with CUDA {cuda}; that matters"
         " only when an extension is compiled.",
         (
             Evidence("toolkits", found, known[0].source),
-            Evidence("torch.cuda", torch.cuda, "torch/version.py"),
+            Evidence("torch.cuda", cuda, "torch/version.py"),
         ),
     )
+
+
+def _named(toolkit: Toolkit) -> str:
+    """Return the release of *toolkit* and, where it is known, its place."""
+    return f"CUDA {toolkit.release}" + (f" in {toolkit.path}" if toolkit.path else "")
 
 
 def _of_build(said: Symptom) -> Finding:

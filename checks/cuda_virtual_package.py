@@ -70,9 +70,10 @@ def _steps(said: Symptom, wanted: str, facts: Facts) -> Iterator[Step]:
     number = re.search(r"\d{1,2}(?:\.\d{1,2})?", wanted)
     cuda = number[0] if number else USUAL
     owner = facts.interpreter.installer if isinstance(facts.interpreter, Interpreter) else ""
+    value = cuda if "." in cuda else f"{cuda}.0"
     name = steps.set_variable(
         "CONDA_OVERRIDE_CUDA",
-        cuda if "." in cuda else f"{cuda}.0",
+        value,
         why="The solver then takes this CUDA for the one of the machine that will run it.",
     )
     if "no candidates" in said.text or owner == "pixi":
@@ -86,4 +87,8 @@ def _steps(said: Symptom, wanted: str, facts: Facts) -> Iterator[Step]:
         )
         line = ("pixi", "workspace", "system-requirements", "add", "cuda", cuda)
         yield replace(step, commands=shells.in_all([line]))
-    yield replace(name, effect=effects.then(name.effect, effects.settled("cuda-virtual-package")))
+    yield replace(
+        name,
+        title=f"Set CONDA_OVERRIDE_CUDA={value} where the environment is solved for",
+        effect=effects.then(name.effect, effects.settled("cuda-virtual-package")),
+    )

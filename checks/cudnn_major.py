@@ -19,10 +19,9 @@ https://github.com/OpenNMT/CTranslate2/releases/tag/v4.5.0, METADATA of the torc
 import re
 from collections.abc import Iterator, Mapping
 
-from torchdoctor import gpu, steps
+from torchdoctor import nvidia, steps
 from torchdoctor.facts import Build, Distribution, Facts, Platform, Runtime, Symptom, Unknown
 from torchdoctor.model import CannotTell, Evidence, Finding, Step
-from torchdoctor.tables import releases
 
 FAMILY = "versions"
 FINDS = ("cudnn-major-mismatch",)
@@ -45,7 +44,7 @@ def check(
     if said is None or torch is None:
         return
     wanted = _wanted(said)
-    has = _of_torch(torch, distributions, runtime, platform)
+    has = nvidia.cudnn_major(torch, distributions, runtime, platform)
     old = wanted == "8" and "_infer" in said.values.get("library", "")
     if has is None and not old:
         raise CannotTell("which cuDNN torch brings is not known")
@@ -73,28 +72,6 @@ def _wanted(symptom: Symptom) -> str | None:
         r"cudnn\w*64_(\d+)\.dll", library
     )
     return found[1] if found else None
-
-
-def _of_torch(
-    torch: Build | Unknown,
-    distributions: tuple[Distribution, ...] | Unknown,
-    runtime: Runtime | Unknown,
-    platform: Platform | Unknown,
-) -> str | None:
-    if isinstance(runtime, Runtime) and runtime.cudnn:
-        return runtime.cudnn.partition(".")[0]
-    known = () if isinstance(distributions, Unknown) else distributions
-    for distribution in known:
-        if distribution.name.startswith("nvidia-cudnn-cu"):
-            return distribution.version.partition(".")[0]
-    release = releases.torch_release(torch.version) if isinstance(torch, Build) else None
-    if release is None:
-        return None
-    for key in (*gpu.platform_keys(platform), "linux_x86_64"):
-        for name, pin in release.nvidia_pins.get(key, {}).items():
-            if found := name.startswith("nvidia-cudnn-cu") and re.search(r"\d+", pin):
-                return found[0]
-    return None
 
 
 def _steps(

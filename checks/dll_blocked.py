@@ -7,6 +7,9 @@ Why: the DLLs of torch are not signed. Smart App Control and Windows Defender Ap
 refuse unsigned code that they do not know; a virus scanner may hold a file back or remove it; a
 folder that was copied from another user may be closed to this one. The number tells which.
 
+Where no number was told, a policy that is in force is named only if the import failed, the files
+are whole and fit each other, and nothing else was said: then it is one reason among others.
+
 The fix is a rule for the folder of torch by whoever runs the policy. Smart App Control has no
 exceptions, and once it is off, it cannot be switched on again without setting Windows up anew.
 
@@ -17,10 +20,10 @@ at hand: these numbers are read from messages only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from torchdoctor import dlls, effects, steps, trials
-from torchdoctor.facts import ImportTrial, Platform, Symptom, Unknown, Windows
+from torchdoctor.facts import DllLoad, ImportTrial, Platform, Symptom, Unknown, Windows
 from torchdoctor.model import Evidence, Finding, Step
 
 FAMILY = "system"
@@ -40,13 +43,25 @@ def check(
     windows: Windows | Unknown | None,
     trial: ImportTrial | Unknown,
 ) -> Iterator[Finding]:
-    """Read the number."""
-    failed = dlls.told(symptoms, trial, *_NAMES)
-    if failed is None or dlls.elsewhere(platform):
+    """Read the number; without one, the state of the policies."""
+    if dlls.elsewhere(platform):
         return
+    failed = dlls.told(symptoms, trial, *_NAMES)
     policy = windows.policy if isinstance(windows, Windows) else Unknown()
     known = {} if isinstance(policy, Unknown) else policy
     states = [Evidence(f"windows.policy.{n}", v, "the registry") for n, v in known.items()]
+    if failed is None:
+        if _refused_in_silence(windows, symptoms, trial) and (force := _in_force(known)):
+            yield Finding(
+                "app-control-blocked",
+                "error",
+                f"import torch fails although its DLLs are whole and fit each other, and {force} "
+                "is in force: it may refuse them, as they are not signed.",
+                (*states[:2], *trials.evidence(trial)),
+                tuple(_steps("4551", smart=known.get("smart-app-control") == "on")),
+                confidence="possible",
+            )
+        return
     yield Finding(
         _NAMES[failed.code],
         "error",
@@ -55,6 +70,27 @@ def check(
         (failed.evidence, *states[:2], *trials.evidence(trial)),
         tuple(_steps(failed.code, smart=known.get("smart-app-control") == "on")),
     )
+
+
+def _refused_in_silence(
+    windows: Windows | Unknown | None,
+    symptoms: tuple[Symptom, ...],
+    trial: ImportTrial | Unknown,
+) -> bool:
+    """Tell whether a load failed without a number where the files give no reason for it."""
+    if not isinstance(windows, Windows) or not isinstance(windows.torch, DllLoad):
+        return False
+    error = trial.error if isinstance(trial, ImportTrial) else None
+    of_loader = error is not None and error.type in ("ImportError", "OSError")
+    numbered = any(s.name == "winerror-dll" and s.values.get("code") for s in symptoms)
+    return trials.failed(trial) and of_loader and windows.torch.loads and not numbered
+
+
+def _in_force(policy: Mapping[str, str]) -> str:
+    if policy.get("smart-app-control") == "on":
+        return "Smart App Control"
+    enforced = policy.get("code-integrity") == "enforced"
+    return "a code integrity policy" if enforced else ""
 
 
 def _steps(code: str, *, smart: bool) -> Iterator[Step]:

@@ -58,8 +58,14 @@ AFTER = ("torch-present", "torch-files")
 
 _RUNTIME = ("msvcp140", "vcruntime140", "concrt140", "vcomp140")
 _XPU = re.compile(r"(sycl|ur_|pi_|libmmd|svml_dispmd|tcm|umf|dnnl|pti)", re.IGNORECASE)
-_FROZEN = re.compile(r"\\(_MEI\w+|_internal|lib\\library\.zip)\\", re.IGNORECASE)
 _PYTHON = re.compile(r"python3\d+t?\.dll", re.IGNORECASE)
+
+
+_BECAUSE_OF = {
+    "no-symbol": ("torch-stale-dll",),
+    "wrong-machine": ("python-32bit", "interpreter-emulated"),
+    "missing": ("wrong-interpreter",),
+}
 
 
 def check(
@@ -82,7 +88,7 @@ def check(
         dlls.evidence(load, trial),
         tuple(_steps(name, load, facts)),
         confidence=dlls.confidence(load, symptoms, trial),
-        because_of=("torch-stale-dll",) if load.kind == "no-symbol" else (),
+        because_of=_BECAUSE_OF.get(load.kind, ()),
     )
 
 
@@ -132,7 +138,7 @@ def _absent(load: DllLoad, tag: str | None) -> tuple[str, str]:
         return "mkl-dll-not-found", f"{needs}, and torch does not look where it is"
     if tag == "xpu" and _XPU.match(low):
         return "xpu-runtime-missing", f"{needs} of the oneAPI runtime"
-    if _FROZEN.search(load.named):
+    if dlls.is_frozen(load.named):
         return "frozen-app-missing-dll", f"The frozen program was built without {load.culprit}"
     if libraries.suppliers(low) == ("torch",) or low in ("shm.dll", "asmjit.dll"):
         return "torch-files-missing", f"{needs}, a file of torch that is not there"
@@ -173,10 +179,4 @@ def _steps(name: str, load: DllLoad, facts: Facts) -> Iterator[Step]:
             facts, tag, choice, why="The newest patch release of this Python has those names."
         )
     if name == "frozen-app-missing-dll":
-        missing = load.culprit
-        yield dlls.by_hand(
-            "bundle-the-dll",
-            f"Build the program again with {missing} in it (--add-binary of PyInstaller)",
-            why="A frozen program has only the files that were put into it.",
-            cost=steps.BUILD,
-        )
+        yield dlls.bundle(load.culprit)

@@ -5,7 +5,8 @@ installed. The registry says new, the file that wins is old.
 
 Why: the folder of python.exe (for a virtual environment, of the Python that it was made from) comes
 before System32. A conda environment, or a program that embeds Python (QGIS, MATLAB, Blender), keeps
-an msvcp140.dll there which no installer of Microsoft touches.
+an msvcp140.dll there which no installer of Microsoft touches. One of 14.36 or before is too old for
+torch 2.9 to 2.14, one of 14.39 was seen to do.
 
 Folders on PATH are searched only after the strict search has ended with 126. So PATH is never
 blamed where the DLLs resolve without it; where a DLL of torch loads only because of PATH, that is
@@ -65,7 +66,7 @@ def check(
             f"ends in {dlls.number(load)}.",
             dlls.evidence(load, trial),
             tuple(_steps(load, interpreter, facts)),
-            confidence=dlls.confidence(load, symptoms, trial),
+            confidence=dlls.confidence(load, symptoms, trial, windows),
         )
     elif isinstance(windows.torch, DllLoad) and windows.torch.loads and windows.torch.by_path:
         files = [places.last(path) for path in windows.torch.by_path]

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from torchdoctor import choose, effects, steps
-from torchdoctor.facts import Expectation, Facts, Interpreter, Platform
+from torchdoctor import choose, effects, gpu, steps
+from torchdoctor.facts import Expectation, Facts, Interpreter, Platform, Symptom, Unknown
 from torchdoctor.model import Commands, Evidence, Finding, Severity, Step
 
 FAMILY = "environment"
@@ -26,13 +26,18 @@ FINDS = ("interpreter-emulated",)
 
 
 def check(
-    platform: Platform, interpreter: Interpreter, expectation: Expectation, facts: Facts
+    platform: Platform,
+    interpreter: Interpreter,
+    expectation: Expectation,
+    symptoms: tuple[Symptom, ...] | Unknown,
+    facts: Facts,
 ) -> Iterator[Finding]:
     """Compare the machine type of the interpreter with the machine's own."""
     built_for = interpreter.machine.replace("-", "_").lower()
     foreign = built_for.endswith(("x86_64", "amd64"))
     arm = platform.machine.lower() in ("arm64", "aarch64")
-    if platform.emulated is False or not (platform.emulated or (foreign and arm)):
+    told = gpu.symptom(symptoms, "rosetta")
+    if platform.emulated is False or not (platform.emulated or told or (foreign and arm)):
         return
     mac = platform.system == "darwin"
     severity: Severity = "note"
@@ -46,11 +51,13 @@ def check(
     yield Finding(
         "interpreter-emulated",
         severity,
-        f"Python {interpreter.version} is built for {interpreter.machine or 'another processor'}"
+        f"Python {interpreter.version} is built for {interpreter.machine or platform.machine}"
         f" and runs under emulation on {_name(platform)}: {consequence}.",
         (
             Evidence("interpreter.machine", interpreter.machine, "sysconfig of the interpreter"),
-            Evidence("platform.emulated", str(platform.emulated), "the system"),
+            Evidence("platform.emulated", str(platform.emulated), "the system")
+            if told is None
+            else Evidence("symptoms", told.text, told.source),
         ),
         _native(platform, interpreter, facts) if mac else (),
     )

@@ -5,8 +5,10 @@ was built for another torch fails with ``undefined symbol: _ZN3c10...`` or ``_ZN
 that it was built for another PyTorch and goes on without its kernels. The symbol tells the C++ ABI
 too: ``...NSt7__cxx1112basic_string...`` is the new one, ``...ESs`` the old.
 
-torch works without them, so this is a warning. It is told only where metadata pins one torch, where
-the label of a wheel names one (``+pt21cu121``), or where a message names the package's file.
+torch works without them, so this is a warning. On Linux the files decide, also of what somebody
+built himself: a symbol of torch that a compiled file looks for and that no library of this torch
+has. Where all of them are found, no pin counts. Elsewhere it is told only where metadata pins one
+torch, where the label of a wheel names one (``+pt21cu121``), or where a message names the file.
 xformers 0.0.34 pins 2.10.0 and yet runs on later torch (stable ABI). ``+cpu`` in "you have
 2.1.2+cpu" means that torch is the wrong build, and the extension is right: cpu-only-build.
 
@@ -19,18 +21,21 @@ https://github.com/Dao-AILab/flash-attention/issues/1644
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
-from torchdoctor import choose, places, requirements, steps
+from torchdoctor import choose, effects, loading, places, requirements, steps
 from torchdoctor.facts import (
     Build,
     Distribution,
     Facts,
     Interpreter,
+    Linux,
     Platform,
+    SoLoad,
     Symptom,
     Unknown,
 )
-from torchdoctor.model import CannotTell, Evidence, Finding, Step
+from torchdoctor.model import CannotTell, Evidence, Finding, Layer, Step
 from torchdoctor.tables import load, neighbours, releases
 
 FAMILY = "versions"
@@ -38,6 +43,8 @@ FINDS = ("ext-abi-mismatch",)
 AFTER = ("torch-present",)
 
 OTHERS = ("torch", "torchvision", "torchaudio", "triton")
+LAST = steps.COMPANION + 2
+"""The cost of going without an extension: above that of having one that fits."""
 _LABEL = re.compile(r"(?:pt|torch)(\d)\.?(\d{1,2}?)(?=\.\d|cu|cpu|rocm|cxx|$|\D)")
 _NATIVE = frozenset(
     (
@@ -61,11 +68,13 @@ def check(
     platform: Platform | Unknown,
     interpreter: Interpreter | Unknown,
     symptoms: tuple[Symptom, ...] | Unknown,
+    linux: Linux | Unknown | None,
     facts: Facts,
 ) -> Iterator[Finding]:
     """Compare torch with what each extension was built for, then read the messages."""
     if torch is None:
         return
+    misfits = {name: each for name, each in _misfits(linux).items() if name not in OTHERS}
     told = list(_told(torch, distributions, symptoms, facts))
     yield from told
     if isinstance(torch, Unknown) or isinstance(distributions, Unknown):
@@ -79,8 +88,68 @@ def check(
             continue  # torchtext beside a newer torch is torchtext-abandoned
         wants = _wants(d, platform, interpreter)
         symptom = failed.pop(d.name, None)
-        if symptom or (wants and _fits(torch, wants) is False):
-            yield _finding(torch, d, wants, symptom, facts)
+        misfit = misfits.pop(d.name, None)
+        pinned = bool(wants and _fits(torch, wants) is False) and not _loads(linux, d.name)
+        if symptom or misfit or pinned:
+            yield _finding(torch, d, wants, symptom, misfit, facts)
+    for name, misfit in misfits.items():
+        yield _built_here(torch, name, misfit)
+
+
+def _misfits(linux: Linux | Unknown | None) -> dict[str, SoLoad]:
+    """Return, by package, what it looks for and this torch has not."""
+    found: dict[str, SoLoad] = {}
+    for name, each in loading.failing_extensions(linux):
+        if loading.needs_torch(each):
+            found.setdefault(name, each)
+    return found
+
+
+def _loads(linux: Linux | Unknown | None, name: str) -> bool:
+    """Tell whether every compiled file of the package *name* is known to load."""
+    if not isinstance(linux, Linux) or isinstance(linux.extensions, Unknown):
+        return False
+    loads = linux.extensions.get(name, ())
+    return bool(loads) and all(each.loads for each in loads)
+
+
+def _built_here(torch: Build, name: str, misfit: SoLoad) -> Finding:
+    """Return what is wrong with a compiled file that no package claims."""
+    file = misfit.asks or misfit.culprit
+    return Finding(
+        "ext-abi-mismatch",
+        "warning",
+        f"{places.last(file)} is built for another torch and torch is {torch.version}"
+        f"{_lacking(misfit)}, so it does not load.",
+        (
+            *loading.evidence(misfit, f"linux.extensions.{name}"),
+            Evidence("torch.version", torch.version, "torch/version.py"),
+        ),
+        (
+            steps.by_hand(
+                steps.slug("build", name, "again"),
+                f"Build {name} again with the Python and the torch of this environment"
+                f" (it lies in {file})",
+                why="A C++ extension fits the torch that it was compiled against.",
+                layer=Layer.PACKAGES,
+                cost=steps.BUILD,
+                effect=effects.untried,
+            ),
+        ),
+        confidence="likely" if misfit.assumed else "certain",
+        because_of=("cpu-only-build", "user-site-shadow", "conda-pip-mix", "trio-misaligned"),
+    )
+
+
+def _lacking(misfit: SoLoad | None) -> str:
+    """Return what is missing, in brackets."""
+    if misfit is None:
+        return ""
+    if misfit.kind == "missing":
+        return f" ({misfit.culprit} is not in it)"
+    of = {"new": ", C++ ABI of GCC 5 and newer", "old": ", C++ ABI before GCC 5", "": ""}
+    symbol = next(filter(loading.TORCH_SYMBOL.match, misfit.names), misfit.names[0])
+    return f" ({symbol} is not in it{of[loading.abi(misfit)]})"
 
 
 def _told(
@@ -100,7 +169,7 @@ def _told(
         cpu = bool(built) and have == f"{built.partition('+')[0]}+cpu"
         package = values.get("package", "") if symptom.name == "extension-built-for-other" else ""
         if symptom.name == "undefined-symbol" and values.get("family") == "torch":
-            package = _package(values.get("file", ""))
+            package = places.package_of(values.get("file", ""))
         if not package or package in OTHERS or package in seen:
             continue
         seen.add(package)
@@ -118,15 +187,6 @@ def _told(
         )
 
 
-def _package(file: str) -> str:
-    """Return the package that a compiled file in site-packages is of; empty if none is told."""
-    parts = places.plain(file).split("/")
-    start = next((i + 1 for i, p in enumerate(parts) if p.endswith("-packages")), 0)
-    top = parts[start].partition(".")[0] if start and start < len(parts) else ""
-    name = re.sub(r"_(?:2_)?cuda$|_cuda_lib$|_c$", "", top).replace("_", "-")
-    return "" if name in ("torchgen", "functorch") else name
-
-
 def _of_told(package: str, built: str, facts: Facts) -> Iterator[Step]:
     release = built.partition("+")[0]
     if (
@@ -135,7 +195,8 @@ def _of_told(package: str, built: str, facts: Facts) -> Iterator[Step]:
         and (choice := choose.choose(facts, release=release))
     ):
         yield steps.change_build(facts, choice, why=f"{package} was built for it.")
-    yield steps.uninstall(facts, package, why="Nothing then loads a part that does not fit.")
+    gone = steps.uninstall(facts, package, why="Nothing then loads a part that does not fit.")
+    yield replace(gone, cost=LAST)
 
 
 def _fits(torch: Build, specifier: str) -> bool | None:
@@ -183,16 +244,23 @@ def _of_distribution(file: str, name: str) -> bool:
 
 
 def _finding(
-    torch: Build, d: Distribution, wants: str | None, symptom: Symptom | None, facts: Facts
+    torch: Build,
+    d: Distribution,
+    wants: str | None,
+    symptom: Symptom | None,
+    misfit: SoLoad | None,
+    facts: Facts,
 ) -> Finding:
     built = f"built for torch {wants}" if wants else "built for another torch"
-    symbol = f" ({symptom.values.get('symbol')} is not in it)" if symptom else ""
+    symbol = f" ({symptom.values.get('symbol')} is not in it)" if symptom else _lacking(misfit)
     evidence = [
         Evidence("distributions", f"{d.name} {d.version}", d.folder),
         Evidence("torch.version", torch.version, "torch/version.py"),
     ]
     if symptom:
         evidence.append(Evidence("symptoms", symptom.text.strip()[:300], symptom.source))
+    if misfit:
+        evidence += loading.evidence(misfit, f"linux.extensions.{d.name}")
     return Finding(
         "ext-abi-mismatch",
         "warning",
@@ -218,7 +286,8 @@ def _steps(torch: Build, d: Distribution, wants: str | None, facts: Facts) -> It
         if choice := choose.choose(facts, release=release):
             yield steps.change_build(facts, choice, why=f"{d.name} was built for it.")
             break
-    yield steps.uninstall(facts, d.name, why="Nothing then loads a part that does not fit.")
+    gone = steps.uninstall(facts, d.name, why="Nothing then loads a part that does not fit.")
+    yield replace(gone, cost=LAST)
 
 
 def _pin(name: str, version: str) -> str:

@@ -85,9 +85,10 @@ def _start(
         branch = release.partition(".")[0]
         lines.insert(0, f"sudo apt-get install -y nvidia-fabricmanager-{branch}={release}*")
     where = " on the host" if inside else ""
+    named = f"driver {release}" if release else "the driver's own release"
     return steps.by_hand(
         "start-fabric-manager",
-        f"Install the fabric manager of driver {release or 'the same release'} and start it{where}",
+        f"Install the fabric manager of {named} and start it{where}",
         why="CUDA waits for it on every machine with NVSwitch.",
         layer=Layer.DRIVER,
         cost=steps.COMPANION,

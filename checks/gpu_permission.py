@@ -5,7 +5,8 @@ How it shows: no GPU is found although it is listed elsewhere; ``rocminfo`` says
 
 Why: /dev/kfd and /dev/dri/renderD* belong to the groups render and video, of which a new user is no
 member; NVIDIA's files are open to all unless the administrator narrowed them. In a container the
-groups of the host do not count, and the device rules of its start do. A cluster's scheduler closes
+groups of the host do not count, and the device rules of its start do. Reading sysfs needs no such
+right: rocm-smi may list the cards all the same. A cluster's scheduler closes
 the GPUs that other jobs own: as long as one is open, that is as it should be.
 
 The fix is membership in the file's group and a new login. Sources: ROCm's installation guide,
@@ -27,12 +28,15 @@ from torchdoctor.facts import (
     Expectation,
     Facts,
     Runtime,
+    Symptom,
     Unknown,
 )
-from torchdoctor.model import Evidence, Finding, Layer, Severity, Step
+from torchdoctor.model import CannotTell, Evidence, Finding, Layer, Severity, Step
 
 FAMILY = "gpu"
 FINDS = ("gpu-device-permission",)
+
+REFUSED = "gpu-device-refused"
 
 NEEDS = {
     "cuda": (r"/dev/nvidia\d+", r"/dev/nvidiactl", r"/dev/nvidia-uvm", r"/dev/dxg"),
@@ -42,15 +46,22 @@ NEEDS = {
 
 
 def check(
-    device_nodes: tuple[DeviceNode, ...],
-    torch: Build | None,
+    device_nodes: tuple[DeviceNode, ...] | Unknown,
+    torch: Build | Unknown | None,
     runtime: Runtime | Unknown,
     driver: Driver | Unknown | None,
     container: Container | Unknown | None,
+    symptoms: tuple[Symptom, ...] | Unknown,
     expectation: Expectation,
     facts: Facts,
 ) -> Iterator[Finding]:
     """Look for a kind of device file that the build needs and of which none may be opened."""
+    said = gpu.symptom(symptoms, REFUSED)
+    if said and not gpu.available(runtime) and not _open_here(said, device_nodes):
+        yield _told(said, container, expectation)
+        return
+    if isinstance(device_nodes, Unknown) or isinstance(torch, Unknown):
+        raise CannotTell("the device files, or what torch was built for, are not known")
     kind = gpu.kind(torch) if torch else None
     if gpu.available(runtime) or kind not in NEEDS:
         return
@@ -75,6 +86,53 @@ def check(
         f"This user may not open {paths}, which a {kind} build of torch needs.",
         tuple(seen),
         () if severity == "note" else (_open(shut, container, facts),),
+    )
+
+
+def _open_here(said: Symptom, nodes: tuple[DeviceNode, ...] | Unknown) -> bool:
+    """Tell whether the file that *said* names may be opened now."""
+    known = () if isinstance(nodes, Unknown) else nodes
+    return any(node.path == said.values.get("file") and node.allowed for node in known)
+
+
+def _told(
+    said: Symptom, container: Container | Unknown | None, expectation: Expectation
+) -> Finding:
+    file = said.values.get("file", "")
+    severity: Severity = "note" if expectation.accelerator == "cpu" else "error"
+    return Finding(
+        "gpu-device-permission",
+        severity,
+        f"This user may not open {file}, so no program of theirs can use the GPU.",
+        (Evidence("symptoms", said.text.strip()[:300], said.source),),
+        () if severity == "note" else (_let_in(file, container),),
+    )
+
+
+def _let_in(file: str, container: Container | Unknown | None) -> Step:
+    effect = effects.settled(REFUSED)
+    amd = file.startswith(("/dev/kfd", "/dev/dri"))
+    if isinstance(container, Container):
+        group = "--group-add $(getent group render | cut -d: -f3)"
+        devices = "--device /dev/kfd --device /dev/dri" if amd else f"--device {file}"
+        return steps.restart_container(
+            f"Start the container with {devices}" + (f" and {group}" if amd else ""),
+            why="A container opens only the devices, and has only the groups, of its start; the"
+            " host's group has to be given by its number.",
+            effect=effect,
+            bash=(f"docker run -it --rm {devices} --group-add video {group} IMAGE",) if amd else (),
+        )
+    return steps.by_hand(
+        "join-gpu-groups" if amd else "open-gpu-devices",
+        "Join the groups render and video, then log out and in again"
+        if amd
+        else f"Have {file} opened to this user (ls -l shows its group and mode)",
+        why="The device files are open to members of their group.",
+        layer=Layer.DRIVER,
+        cost=steps.SMALL,
+        effect=effect,
+        bash=('sudo usermod -aG render,video "$USER"',) if amd else (f"ls -l {file}",),
+        admin=amd,
     )
 
 

@@ -1,19 +1,25 @@
-"""nvcc takes the C++ compiler of this machine when an extension is built.
+"""There is a C++ compiler where something has to be compiled, and nvcc takes it.
 
 How it shows: "#error -- unsupported GNU version! gcc versions later than 12 are not supported!",
 the same of Microsoft Visual Studio or clang, or torch's "The current installed version of g++
 (13.2.0) is greater than the maximum required version by CUDA 11.8", while flash-attn or another
-extension is compiled.
+extension is compiled (host-compiler-too-new). Or there is none (host-compiler-missing): "Compiler:
+cl is not found", "Failed to find C compiler. Please specify via CC environment variable" from
+torch.compile and triton, "Microsoft Visual C++ 14.0 or greater is required" from a build.
 
-Why: each CUDA toolkit knows the compilers of its time and refuses newer ones. torch itself is not
-concerned: nothing is compiled when it is installed or run.
+Why: torch.compile writes C++ and has it compiled, also for a GPU; slim images, and Windows, bring
+no compiler, and on Windows cl.exe is on PATH only in Visual Studio's own prompt. Each CUDA toolkit
+knows the compilers of its time and refuses newer ones. torch itself is not concerned: nothing is
+compiled when it is installed or run.
 
-Not to be confused with a toolkit of another CUDA than torch (toolkit-mismatch).
+Not to be confused with a toolkit of another CUDA than torch (toolkit-mismatch), or with Python.h
+that is missing (python-dev-files-missing): then the compiler was found.
 
-The fix is an older compiler beside the newer one, named for this build; or a wheel that is already
-built. ``-allow-unsupported-compiler`` may give wrong code.
+The fix is a compiler where there is none; an older compiler beside the newer one, named for this
+build; or a wheel that is already built. ``-allow-unsupported-compiler`` may give wrong code.
 
-Sources: include/crt/host_config.h of the toolkit; torch/utils/cpp_extension.py;
+Sources: include/crt/host_config.h of the toolkit; torch/utils/cpp_extension.py and
+torch/_inductor/cpp_builder.py;
 https://docs.nvidia.com/cuda/cuda-installation-guide-linux/#host-compiler-support-policy
 """
 
@@ -21,15 +27,28 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from torchdoctor import effects, gpu, installers, shells, steps
-from torchdoctor.facts import Platform, Symptom, Unknown
+from torchdoctor.facts import Facts, Platform, Symptom, Unknown
 from torchdoctor.model import Commands, Evidence, Finding, Layer, Step
 
 FAMILY = "system"
-FINDS = ("host-compiler-too-new",)
+FINDS = ("host-compiler-too-new", "host-compiler-missing")
+
+_BUILD_TOOLS = (
+    "winget",
+    "install",
+    "--id",
+    "Microsoft.VisualStudio.2022.BuildTools",
+    "--override",
+    "--wait --passive --add Microsoft.VisualStudio.Workload.VCTools --includeRecommended",
+)
 
 
-def check(symptoms: tuple[Symptom, ...], platform: Platform | Unknown) -> Iterator[Finding]:
-    """Read what nvcc or torch said of the compiler."""
+def check(
+    symptoms: tuple[Symptom, ...], platform: Platform | Unknown, facts: Facts
+) -> Iterator[Finding]:
+    """Read what nvcc, torch or an installer said of the compiler."""
+    if absent := gpu.symptom(symptoms, "host-compiler-not-found"):
+        yield _absent(absent, platform, facts)
     said = gpu.symptom(symptoms, "host-compiler-refused")
     if said is None:
         return
@@ -47,6 +66,45 @@ def check(symptoms: tuple[Symptom, ...], platform: Platform | Unknown) -> Iterat
         (Evidence("symptoms", said.text.strip()[:300], said.source),),
         (_older(values, platform),),
     )
+
+
+def _absent(said: Symptom, platform: Platform | Unknown, facts: Facts) -> Finding:
+    compiler = said.values.get("compiler", "")
+    windows = compiler == "cl" or said.values.get("system") == "win32"
+    windows = windows or (isinstance(platform, Platform) and platform.system == "win32")
+    which = f"No C++ compiler is found{f' ({compiler})' if compiler else ''}"
+    return Finding(
+        "host-compiler-missing",
+        "error",
+        f"{which}, which torch.compile, triton or the build of a package needs; the GPU and torch"
+        " are not at fault.",
+        (Evidence("symptoms", said.text.strip()[:300], said.source),),
+        (_compiler(facts, windows=windows),),
+        confidence="likely",
+    )
+
+
+def _compiler(facts: Facts, *, windows: bool) -> Step:
+    step = steps.by_hand(
+        "install-compiler",
+        "Install the C++ Build Tools of Visual Studio, then start from their prompt (x64 Native"
+        " Tools Command Prompt), where cl.exe is on PATH"
+        if windows
+        else "Install a C++ compiler (Debian, Ubuntu: build-essential; Fedora, RHEL: gcc-c++;"
+        " Alpine: build-base; macOS: xcode-select --install; conda: gxx)",
+        why="What has to be compiled is then compiled.",
+        layer=Layer.ENVIRONMENT,
+        cost=steps.SMALL,
+        effect=effects.settled("host-compiler-not-found"),
+        admin=True,
+    )
+    if not windows:
+        return replace(
+            step,
+            commands=steps.system_install(facts, apt="build-essential", dnf="gcc-c++ make"),
+        )
+    tools = shells.in_all([_BUILD_TOOLS])
+    return replace(step, commands=Commands((), tools.powershell, tools.cmd))
 
 
 def _older(values: Mapping[str, str], platform: Platform | Unknown) -> Step:

@@ -4,8 +4,9 @@ How it shows: ``python -c "import torch"`` works, and the program that imports P
 or panda3d first ends in ``[WinError 1114] ... Error loading "...\torch\lib\c10.dll"``. To import
 ``PyQt6`` alone is enough: it registers its folder, and torch's own search finds the copy there.
 
-Why: Windows loads a DLL of one name once. Those packages bring an msvcp140.dll from before 14.40,
-and torch 2.9 to 2.14 cannot start on it, whatever System32 has. When it fails in a bare interpreter
+Why: Windows loads a DLL of one name once. Those packages bring an msvcp140.dll of 14.36 or before,
+and torch 2.9 to 2.14 cannot start on it, whatever System32 has (14.39 does; in between is not
+known). When it fails in a bare interpreter
 too, the machine's own runtime is old (vcredist-too-old).
 
 ``torchdoctor check --after PyQt6``, or ``--script program.py``, tries just that order.
@@ -21,6 +22,7 @@ way round works.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from torchdoctor import dlls, effects, trials
 from torchdoctor.facts import (
@@ -127,22 +129,22 @@ def _of_message(
     if failed is None or (release and not need):
         return
     has = dlls.runtime(windows)
-    if need and has and has.version and table.older(has.version, need.at_least):
+    if need and has and has.version and need.lacks(has.version):
         return  # the machine's own runtime is enough of a reason
-    known = () if isinstance(distributions, Unknown) else distributions
-    found = [(d, c) for d in known if (c := table.carries(d.name, d.version))]
-    which = f"{found[0][0].name} {found[0][0].version}" if found else "another package"
-    confidence: Confidence = "likely" if found or has else "possible"
+    found = dlls.carriers(distributions, symptoms)
+    which = next(iter(found), "another package")
+    new = bool(has and has.version and (need is None or need.is_met(has.version)))
+    confidence: Confidence = "likely" if found or new else "possible"
     yield Finding(
         "import-order-dll-conflict",
         "error",
         f"{failed.file or 'A DLL of torch'} dies while it starts: {which} has probably loaded an "
-        "msvcp140.dll from before 14.40 into the process.",
+        "msvcp140.dll of 14.36 or before into the process.",
         (
             failed.evidence,
-            *(Evidence("distributions", f"{d.name} {d.version}", c[1]) for d, c in found[:2]),
+            *(Evidence("distributions", n, c.source) for n, c in islice(found.items(), 2)),
         ),
-        (_first(found[0][0].name if found else "every other package"),),
+        (_first(found[which].module if found else "every other package"),),
         confidence=confidence,
-        because_of=() if found or has else ("vcredist-too-old",),
+        because_of=() if found or new else ("vcredist-too-old",),
     )

@@ -52,7 +52,7 @@ def check(
             Evidence("symptoms", told[0].text.strip()[:300], told[0].source),
             *([Evidence("interpreter.base_prefix", folder, "sys")] if folder else []),
         ),
-        (_step(folder or "/path/to/python/lib", variables, facts),),
+        (_step(folder, variables, facts),),
     )
 
 
@@ -62,14 +62,29 @@ def _folder(interpreter: Interpreter | Unknown) -> str | None:
     return places.join(interpreter.base_prefix, "lib")
 
 
-def _step(folder: str, variables: Mapping[str, str] | Unknown, facts: Facts) -> Step:
+def _step(folder: str | None, variables: Mapping[str, str] | Unknown, facts: Facts) -> Step:
     mac = not isinstance(facts.platform, Unknown) and facts.platform.system == "darwin"
     variable = "DYLD_LIBRARY_PATH" if mac else "LD_LIBRARY_PATH"
     before = "" if isinstance(variables, Unknown) else variables.get(variable, "")
+    if folder is None:
+        return _asked(variable)
     value = f"{folder}:{before}" if before else folder
     step = steps.set_variable(variable, value, why="The loader looks there then.")
     return replace(
         step,
         commands=Commands(bash=step.commands.bash),
         effect=effects.then(step.effect, effects.untried),
+    )
+
+
+def _asked(variable: str) -> Step:
+    """Return the step where it is not known what folder it is: the Python itself is asked."""
+    ask = "import sysconfig; print(sysconfig.get_config_var('LIBDIR'))"
+    return replace(
+        steps.set_variable(variable, "", why="The loader looks there then."),
+        title=f"Put the lib folder of this Python on {variable}, here and for good",
+        commands=Commands(
+            bash=(f'export {variable}="$(python -c "{ask}")${{{variable}:+:${variable}}}"',)
+        ),
+        effect=effects.untried,
     )

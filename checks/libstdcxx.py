@@ -5,19 +5,33 @@ a library was built with a newer GCC than the libstdc++ that the process has loa
 is stands before the colon: the system's, or an older one of conda or of ``LD_LIBRARY_PATH``. The
 wheels of torch ask for little (GLIBCXX_3.4.22), so it is mostly an extension or a conda build.
 
+On Linux the files tell it without a message: the versions that each part asks for, and those that
+the libstdc++ defines which the loader would take. A part of another package is a warning.
+
 ``GLIBC_2.x not found`` is about the C library, which cannot be replaced: glibc-too-old.
 
-The fix: in a conda environment a newer ``libstdcxx-ng``; where a variable leads to the old one,
-unset it; else the system's own package, which needs admin rights.
+The fix: in a conda environment a newer ``libstdcxx-ng``, or the same once more where the system's
+was loaded although the environment has one (its link libstdc++.so.6 is lost); where a variable
+leads to the old one, unset it; else the system's own package, which needs admin rights.
 
 Sources: https://gcc.gnu.org/onlinedocs/libstdc++/manual/abi.html
 """
 
 from collections.abc import Iterator, Mapping
 
-from torchdoctor import conda_steps, effects, places, steps
-from torchdoctor.facts import Conda, Facts, Interpreter, Platform, Symptom, Unknown
-from torchdoctor.model import Evidence, Finding, Layer, Step
+from torchdoctor import conda_steps, effects, loading, places, steps
+from torchdoctor.facts import (
+    Conda,
+    Facts,
+    ImportTrial,
+    Interpreter,
+    Linux,
+    Platform,
+    SoLoad,
+    Symptom,
+    Unknown,
+)
+from torchdoctor.model import CannotTell, Evidence, Finding, Layer, Severity, Step
 
 FAMILY = "system"
 FINDS = ("libstdcxx-too-old",)
@@ -26,30 +40,60 @@ NAMESPACES = ("GLIBCXX", "CXXABI")
 
 
 def check(
-    symptoms: tuple[Symptom, ...],
+    symptoms: tuple[Symptom, ...] | Unknown,
     conda: Conda | Unknown | None,
     interpreter: Interpreter | Unknown,
     variables: Mapping[str, str] | Unknown,
+    linux: Linux | Unknown | None,
+    trial: ImportTrial | Unknown,
     facts: Facts,
 ) -> Iterator[Finding]:
-    """Read which version of which library was not found."""
+    """Read which version of which library was not found, or look for it in the files."""
+    if isinstance(symptoms, Unknown) and not isinstance(linux, Linux):
+        raise CannotTell(symptoms.reason)
     told = [
         s
-        for s in symptoms
+        for s in (() if isinstance(symptoms, Unknown) else symptoms)
         if s.name == "symbol-version-missing" and s.values.get("namespace") in NAMESPACES
     ]
-    if not told:
+    seen = tuple(Evidence("symptoms", s.text.strip()[:300], s.source) for s in told[:1])
+    if found := _in_files(linux, trial):  # a message may cut a path short
+        load, severity, fact = found
+        loaded, lacks, asks = load.culprit, load.names[0], places.last(load.asks)
+        seen += loading.evidence(load, fact)
+    elif told:
+        values = told[0].values
+        severity = "error"
+        loaded = values.get("library") or "the libstdc++ that is loaded"
+        lacks = f"{values['namespace']}_{values.get('version', '')}"
+        asks = places.last(values.get("required_by", ""))
+    else:
         return
-    values = told[0].values
-    loaded = values.get("library") or "the libstdc++ that is loaded"
-    for_ = f", which {places.last(values['required_by'])} needs" if "required_by" in values else ""
+    for_ = f", which {asks} needs" if asks else ""
     yield Finding(
         "libstdcxx-too-old",
-        "error",
-        f"{loaded} has no {values['namespace']}_{values.get('version', '')}{for_}.",
-        (Evidence("symptoms", told[0].text.strip()[:300], told[0].source),),
+        severity,
+        f"{loaded} has no {lacks}{for_}.",
+        seen,
         tuple(_steps(loaded, conda, interpreter, variables, facts)),
     )
+
+
+def _in_files(
+    linux: Linux | Unknown | None, trial: ImportTrial | Unknown
+) -> tuple[SoLoad, Severity, str] | None:
+    """Return what torch, else what another package, asks of a libstdc++ that has it not."""
+    load = loading.failure(linux, trial)
+    if load and _of_cxx(load):
+        return load, "error", "linux.torch"
+    for _, other in loading.failing_extensions(linux):
+        if _of_cxx(other):
+            return other, "warning", "linux.extensions"
+    return None
+
+
+def _of_cxx(load: SoLoad) -> bool:
+    return load.kind == "version" and load.names[0].startswith(("GLIBCXX_", "CXXABI_"))
 
 
 def _steps(
@@ -60,19 +104,26 @@ def _steps(
     facts: Facts,
 ) -> Iterator[Step]:
     given = {} if isinstance(variables, Unknown) else variables
+    python = interpreter if isinstance(interpreter, Interpreter) else None
     for name in ("LD_PRELOAD", "LD_LIBRARY_PATH"):
         entries = places.entries(given.get(name, ""))
         if any(places.inside(loaded, entry) for entry in entries):
             yield steps.unset_variable(name, why=f"It leads to {loaded}.")
     by_conda = isinstance(conda, Conda) or (
-        isinstance(interpreter, Interpreter) and interpreter.installer in steps.CONDA
+        python is not None and (python.installer in steps.CONDA or python.kind == "conda")
     )
     if by_conda:
+        # The environment's own comes first, where it is whole: a link may have been lost.
+        lost = python is not None and bool(python.prefix) and loaded.startswith("/")
+        lost = lost and python is not None and not places.inside(loaded, python.prefix)
         yield conda_steps.install(
             facts,
             "conda-forge::libstdcxx-ng",
-            why="The environment then has a newer one of its own.",
+            why="The environment's own comes before the system's, once it is whole."
+            if lost
+            else "The environment then has a newer one of its own.",
             effect=effects.untried,
+            again=lost,
         )
         return
     yield steps.by_hand(

@@ -48,8 +48,41 @@ def check(
     for name in PACKAGES:
         own = _installed(name, distributions, interpreter)
         there = modules.get(name)
+        if not own and there and _is_file_of_own(there) and name not in local:
+            yield _by_file(there, trial)
         if own and there and there.origin and _before(there, own, interpreter, pythonpath):
             yield _by_path(there, own, pythonpath, trial)
+
+
+def _is_file_of_own(module: Module) -> bool:
+    """Tell whether *module* is a lone file: every package here is a folder."""
+    return places.last(module.origin or "") == f"{module.name}.py"
+
+
+def _by_file(there: Module, trial: ImportTrial | Unknown) -> Finding:
+    """Return what is wrong with a script that was imported under the name of a package."""
+    name, origin = there.name, there.origin or there.folder
+    return Finding(
+        "local-module-shadow",
+        "error" if name in effects.FAMILY else "warning",
+        f"import {name} takes the script {origin}, which hides the real {name}.",
+        (
+            Evidence(f"modules.{name}", origin, "the traceback"),
+            *trials.evidence(trial),
+        ),
+        tuple(_rename(name, there, _gone(name), leave=False)),
+    )
+
+
+def _gone(name: str) -> Effect:
+    """Return the effect of no such script being on the path; what is imported then is open."""
+
+    def effect(facts: Facts) -> Facts:
+        known = {} if isinstance(facts.modules, Unknown) else facts.modules
+        left = {key: module for key, module in known.items() if key != name}
+        return effects.change(modules=left)(facts)
+
+    return effect
 
 
 def _installed(

@@ -13,7 +13,8 @@ The fix is to switch long paths on (once, as administrator, then restart), or to
 short path, with a Python from python.org.
 
 Sources: https://github.com/pytorch/pytorch/issues/23823,
-https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation
+https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation. Windows
+itself was not at hand: the messages are those of public reports.
 """
 
 from collections.abc import Iterator, Mapping
@@ -89,7 +90,7 @@ def _steps() -> Iterator[Step]:
         why="Python and pip can use them; only the setting of Windows is in the way.",
         layer=Layer.ENVIRONMENT,
         cost=steps.SMALL,
-        effect=effects.then(effects.settled("path-too-long"), dlls.mended(long_paths=True)),
+        effect=effects.then(effects.settled("path-too-long"), dlls.becomes(long_paths=True)),
         admin=True,
     )
     value = "-Name LongPathsEnabled -Value 1 -PropertyType DWORD -Force"
@@ -108,6 +109,6 @@ def _steps() -> Iterator[Step]:
         why="The folder of this Python uses up most of the characters.",
         layer=Layer.ENVIRONMENT,
         cost=steps.ENVIRONMENT,
-        effect=effects.then(effects.settled("path-too-long"), dlls.mended(longest=effects.TO_TRY)),
+        effect=effects.then(effects.settled("path-too-long"), dlls.becomes(longest=effects.TO_TRY)),
     )
     yield replace(short, commands=shells.in_all([("python", "-m", "venv", r"C:\v")]))

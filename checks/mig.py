@@ -34,7 +34,7 @@ def check(
     facts: Facts,
 ) -> Iterator[Finding]:
     """Look for several slices named at once, and for more GPUs expected than one slice."""
-    if torch is None or not torch.cuda:
+    if torch is None or gpu.kind(torch) != "cuda":
         return
     if isinstance(gpus, Unknown):
         raise CannotTell(f"gpus: {gpus.reason}")

@@ -288,6 +288,16 @@ def _python(asked: Asked, said: Symptom, facts: Facts, confidence: Confidence) -
     )
 
 
+def _intel_mac(facts: Facts) -> Iterator[Step]:
+    """Yield the step to the newest release that has a wheel for Intel Macs."""
+    mac = replace(facts, platform=Platform("darwin", "x86_64"))
+    rows = (row.version for row in releases.torch_releases() if "macos_x86_64" in row.pythons)
+    for release in rows:
+        if choice := choose.choose(mac, release=release):
+            yield steps.change_build(mac, choice, why="It is the last with wheels for Intel Macs.")
+            return
+
+
 def _of_tags(said: Symptom, facts: Facts) -> Finding:
     values = said.values
     version = f" {values['version']}" if values.get("version") else ""
@@ -295,7 +305,8 @@ def _of_tags(said: Symptom, facts: Facts) -> Finding:
     platform = values["kind"] == "platform"
     name = "platform-wheel-dropped" if platform else "python-not-supported"
     what = "this system" if platform else "this Python"
-    cure = () if platform else _another_python(facts)
+    cure = tuple(_intel_mac(facts)) if platform else _another_python(facts)
+    cure = cure if not platform or re.match(r"macosx_.+_x86_64", values.get("tag", "")) else ()
     wheel = values["requirement"].replace("==", " ")
     return _finding(name, f"There is no wheel of {wheel}{version} for {what}{tag}.", said, cure)
 

@@ -34,9 +34,12 @@ from torchdoctor.tables import builds, libraries
 
 FAMILY = "files"
 FINDS = ("nvidia-wheels-mixed",)
+AFTER = ("torch-present",)
+
 LOADED = frozenset(("nccl", "cudnn", "cusparse"))
 """Families of symbols whose library wheels of several majors write to one place."""
-AFTER = ("torch-present",)
+Mixed = tuple[Distribution, Distribution, str]
+"""The wheel that torch needs, the one it does not, and the file that both write."""
 
 
 def check(
@@ -60,11 +63,14 @@ def check(
     else:
         asked = nvidia.asked(torch, distributions, platform, interpreter)
         mixed = list(_mixed(asked, torch, distributions))
-    if not mixed:
-        return
+    if mixed:
+        yield _finding(mixed, trial, facts)
+
+
+def _finding(mixed: list[Mixed], trial: ImportTrial | Unknown, facts: Facts) -> Finding:
     mine, theirs, file = mixed[0]
     right = {m.name: Package(m.name, m.version) for m, _, _ in mixed}
-    yield Finding(
+    return Finding(
         "nvidia-wheels-mixed",
         "error" if trials.failed(trial) else "warning",
         f"{theirs.name} {theirs.version} and {mine.name} {mine.version} both write {file}: torch "
@@ -88,8 +94,8 @@ def check(
 
 def _told(
     symptoms: tuple[Symptom, ...] | Unknown, distributions: tuple[Distribution, ...]
-) -> Iterator[tuple[Distribution, Distribution, str]]:
-    """Yield the newer and the older wheel where a message says that the loaded file is too old.
+) -> Iterator[Mixed]:
+    """Yield the newer wheel and the older where a message says that the loaded file is too old.
 
     torch is not known then; a symbol that is absent is one that came later.
     """
@@ -105,8 +111,8 @@ def _told(
 
 def _mixed(
     asked: Collection[str], torch: Build, distributions: tuple[Distribution, ...]
-) -> Iterator[tuple[Distribution, Distribution, str]]:
-    """Yield the right wheel, the wrong one, and the file that both write.
+) -> Iterator[Mixed]:
+    """Yield each pair of wheels that write one file, of which one is right.
 
     Right is what torch asks for; in a list without metadata, what its CUDA major names.
     """

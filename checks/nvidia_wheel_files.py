@@ -52,13 +52,8 @@ def check(
     if isinstance(records, Unknown) and not absent:
         raise CannotTell(f"records: {records.reason}")
     compared = {} if isinstance(records, Unknown) else records
-    gone: dict[str, str] = {}
-    for name in sorted(names):
-        record = compared.get(name)
-        lost = [f for f in (record.missing if record else ()) if ".so" in f]
-        lost += [f for f in sorted(absent) if name in libraries.suppliers(f)]
-        if lost:
-            gone[name] = lost[0]
+    lost = ((name, _lost(name, compared.get(name), absent)) for name in sorted(names))
+    gone = {name: files[0] for name, files in lost if files}
     if not gone:
         return
     name, file = next(iter(gone.items()))
@@ -73,3 +68,9 @@ def check(
         (steps.reinstall(facts, gone, why="The libraries are written again."),),
         because_of=("nvidia-wheels-mixed", "interrupted-upgrade"),
     )
+
+
+def _lost(name: str, record: Record | None, absent: frozenset[str]) -> list[str]:
+    """Return the libraries of the wheel *name* that are gone."""
+    missing = [f for f in (record.missing if record else ()) if ".so" in f]
+    return missing + [f for f in sorted(absent) if name in libraries.suppliers(f)]

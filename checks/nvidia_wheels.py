@@ -38,6 +38,8 @@ FINDS = ("nvidia-wheels-missing",)
 AFTER = ("torch-present",)
 
 SHOWN = 4
+Lacking = tuple[Requirement, Distribution | None]
+"""What torch asks for, and the distribution of another version that is there instead."""
 
 
 def check(
@@ -51,15 +53,7 @@ def check(
 ) -> Iterator[Finding]:
     """Compare what torch asks for with what is installed."""
     gone = nvidia.absent(symptoms)
-    if isinstance(platform, Unknown) or isinstance(interpreter, Unknown):
-        if not gone:
-            raise CannotTell("the system or the Python is not known")
-        # A library that was looked for by this name shows Linux; the markers ask no more.
-        if isinstance(platform, Unknown):
-            platform = Platform("linux", "")
-        if isinstance(interpreter, Unknown):
-            interpreter = Interpreter("", "3.12", "", "", "")
-    asked = nvidia.asked(torch, distributions, platform, interpreter, gone)
+    asked = nvidia.asked(torch, distributions, *_assumed(platform, interpreter, gone), gone)
     told = () if isinstance(symptoms, Unknown) else symptoms
     strict = trials.failed(trial) or any(s.name == "cudnn-mismatch" for s in told)
     lacking = [
@@ -67,20 +61,46 @@ def check(
         for requirement, there in requirements.unmet(asked.values(), distributions)
         if there is None or (strict and requirement.name.startswith(nvidia.LIBRARIES))
     ]
-    if torch is None or not lacking:
-        return
-    # Where only a message tells, and a list that may be a part of it, one of them has to be behind.
+    if torch and lacking and _explained(torch, gone, lacking):
+        yield _finding(torch, lacking, trial, facts)
+
+
+def _assumed(
+    platform: Platform | Unknown, interpreter: Interpreter | Unknown, gone: frozenset[str]
+) -> tuple[Platform, Interpreter]:
+    """Return the system and the Python, or what does for them where a library is *gone*.
+
+    A library that was looked for by this name shows Linux; the markers ask no more.
+    """
+    if not gone and (isinstance(platform, Unknown) or isinstance(interpreter, Unknown)):
+        raise CannotTell("the system or the Python is not known")
+    return (
+        Platform("linux", "") if isinstance(platform, Unknown) else platform,
+        Interpreter("", "3.12", "", "", "") if isinstance(interpreter, Unknown) else interpreter,
+    )
+
+
+def _explained(torch: Build, gone: frozenset[str], lacking: list[Lacking]) -> bool:
+    """Tell whether what is *gone* is in what is lacking, where a message has to tell.
+
+    Of a list without metadata, which may be a part of the whole, nothing else does.
+    """
+    if torch.distribution is None or torch.distribution.requires or not gone:
+        return True
     behind = {name for library in gone for name in libraries.suppliers(library)}
-    by_table = torch.distribution is not None and not torch.distribution.requires
-    if by_table and gone and not behind & {requirements.name(r) for r, _ in lacking}:
-        return
+    return bool(behind & {requirements.name(r) for r, _ in lacking})
+
+
+def _finding(
+    torch: Build, lacking: list[Lacking], trial: ImportTrial | Unknown, facts: Facts
+) -> Finding:
     helpers_only = all(r.name.startswith(nvidia.HELPERS) for r, _ in lacking)
     first = ", ".join(_said(r, there) for r, there in lacking[:SHOWN])
     more = f" and {len(lacking) - SHOWN} more" if len(lacking) > SHOWN else ""
     landed = {
         requirements.name(r): (_text(r), requirements.version_in(r.specifier)) for r, _ in lacking
     }
-    yield Finding(
+    return Finding(
         "nvidia-wheels-missing",
         "warning" if helpers_only or trials.works(trial) else "error",
         f"torch {torch.version} needs {first}{more}, and "

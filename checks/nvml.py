@@ -16,6 +16,7 @@ Sources: NVML API reference, return codes; https://github.com/NVIDIA/nvidia-cont
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from torchdoctor import effects, gpu, steps
 from torchdoctor.facts import (
@@ -66,17 +67,20 @@ def check(
     if said:
         seen.append(Evidence("symptoms", said.text, said.source))
     if _mismatch(driver, platform) or (said and said.name == "nvml-version-mismatch"):
-        module, library = driver.kernel_module or "another", driver.library or "another"
-        seen.append(Evidence("driver.kernel_module", module, "/proc/driver/nvidia/version"))
-        seen.append(Evidence("driver.library", library, "libnvidia-ml on the disk"))
+        module, library = driver.kernel_module, driver.library
+        seen.append(
+            Evidence("driver.kernel_module", module or "another", "/proc/driver/nvidia/version")
+        )
+        seen.append(Evidence("driver.library", library or "another", "libnvidia-ml on the disk"))
         files = "the driver's files of the host"
         here = isinstance(container, Container)
-        cures = (_restart(facts, files),) if here else _reloads()
+        cures = (_of_image(facts, files),) if here else _reloads()
+        differ = f" ({module} and {library})" if module and library else ""
         yield Finding(
             "nvml-mismatch",
             severity,
-            f"The loaded NVIDIA kernel module is {module} and the driver's library is {library};"
-            " they have to be one release.",
+            f"The loaded NVIDIA kernel module and the driver's library are of two releases{differ};"
+            " they have to be of one.",
             tuple(seen),
             () if severity == "note" else cures,
             because_of=("driver-installed-in-container",),
@@ -134,6 +138,15 @@ def _reloads() -> tuple[Step, ...]:
         admin=True,
     )
     return (again, reload)
+
+
+def _of_image(facts: Facts, what: str) -> Step:
+    """Return the step for a container: its image may bring libraries of a driver of its own."""
+    return replace(
+        _restart(facts, what),
+        title="Take the driver's packages (libnvidia-*, nvidia-utils-*) out of the image, if it"
+        " has any, and start the container anew; if it has none, reboot the host",
+    )
 
 
 def _restart(facts: Facts, what: str) -> Step:

@@ -20,8 +20,8 @@ https://github.com/pytorch/pytorch/issues/44282
 from collections.abc import Iterator
 from dataclasses import replace
 
-from torchdoctor import conda_steps, effects, installers, steps, trials
-from torchdoctor.facts import Conda, Facts, ImportTrial, Symptom, Unknown
+from torchdoctor import conda_steps, effects, installers, places, steps, trials
+from torchdoctor.facts import Conda, Facts, ImportTrial, Symptom, Unknown, Windows
 from torchdoctor.model import Evidence, Finding, Step
 
 FAMILY = "files"
@@ -34,6 +34,7 @@ def check(
     symptoms: tuple[Symptom, ...],
     conda: Conda | Unknown | None,
     trial: ImportTrial | Unknown,
+    windows: Windows | Unknown | None,
     facts: Facts,
 ) -> Iterator[Finding]:
     """Read the message of the runtime, or of a DLL that two packages write."""
@@ -60,11 +61,23 @@ def check(
         (
             Evidence("symptoms", symptom.text.strip()[:300], symptom.source),
             *(Evidence(f"conda.{name}", "installed", "conda-meta") for name in both),
+            *(
+                Evidence("windows.loaded", path, "what import torch loads")
+                for path in _loaded(windows)
+            ),
             *trials.evidence(trial),
         ),
         tuple(_steps(both, facts)),
         confidence="certain" if told else "likely",
     )
+
+
+def _loaded(windows: Windows | Unknown | None) -> tuple[str, ...]:
+    """Return the runtimes that a real import of torch loaded, where there are several."""
+    paths = windows.loaded if isinstance(windows, Windows) else ()
+    found = () if isinstance(paths, Unknown) else paths
+    both = tuple(p for p in found if places.last(p).lower().startswith(("libiomp5", "libomp")))
+    return both if len(both) > 1 else ()
 
 
 def _both(conda: Conda | Unknown | None) -> tuple[str, ...]:

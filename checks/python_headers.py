@@ -1,17 +1,21 @@
-r"""On Windows, the Python has the headers and import library that triton compiles against.
+"""What is compiled while torch runs finds Python.h, and on Windows Python's import library.
 
-How it shows: ``torch.compile`` or a triton kernel ends in ``fatal error C1083: Cannot open
-include file: 'Python.h'`` or ``LNK1104: cannot open file 'python311.lib'``.
+How it shows: ``torch.compile`` or a triton kernel ends in ``fatal error: Python.h: No such file or
+directory``, on Windows in ``fatal error C1083: Cannot open include file: 'Python.h'`` or
+``LNK1104: cannot open file 'python311.lib'``. So does the build of an extension.
 
-Why: triton-windows compiles a small launcher when a kernel is first used. The embeddable Python,
-and programs that bring their own, have neither the folder Include nor libs.
+Why: triton compiles a small launcher when a kernel is first used. The Python of Debian, Ubuntu,
+Fedora has its headers in a package of its own; the embeddable Python of Windows, and programs that
+bring their own, have neither the folder Include nor libs.
 
-``dir`` in the folder of python.exe shows whether both are there. Without triton nothing needs them.
+Not to be confused with a compiler that is missing (host-compiler-missing). Without triton nothing
+needs the headers. A Python of conda, uv or python.org has them.
 
-The fix is a full Python (python.org, uv, conda) of the same version, or its folders Include and
-libs copied beside the python.exe.
+The fix is the package with the headers of the Python that runs (python3-dev, python3-devel), or on
+Windows a full Python of the same version, or its folders Include and libs beside the python.exe.
 
-Sources: https://github.com/woct0rdho/triton-windows, https://docs.python.org/3/using/windows.html
+Sources: https://github.com/woct0rdho/triton-windows, https://docs.python.org/3/using/windows.html,
+https://github.com/sgl-project/sglang/pull/18644. Windows itself was not at hand.
 """
 
 from __future__ import annotations
@@ -19,24 +23,44 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from torchdoctor import dlls, effects
-from torchdoctor.facts import Distribution, Facts, Interpreter, Platform, Unknown, Windows
-from torchdoctor.model import Evidence, Finding
+from torchdoctor import dlls, effects, gpu, steps
+from torchdoctor.facts import (
+    Distribution,
+    Facts,
+    Interpreter,
+    Platform,
+    Symptom,
+    Unknown,
+    Windows,
+)
+from torchdoctor.model import CannotTell, Evidence, Finding, Layer, Step
 
 FAMILY = "environment"
 FINDS = ("python-dev-files-missing",)
 
 _COMPILES = frozenset(("triton", "triton-windows"))
+NAME = "python-headers-not-found"
 
 
 def check(
-    platform: Platform,
-    windows: Windows | None,
+    platform: Platform | Unknown,
+    windows: Windows | Unknown | None,
     distributions: tuple[Distribution, ...] | Unknown,
     interpreter: Interpreter | Unknown,
+    symptoms: tuple[Symptom, ...] | Unknown,
+    facts: Facts,
 ) -> Iterator[Finding]:
-    """Ask for the folders where triton is installed."""
-    if platform.system != "win32" or windows is None or windows.headers is not False:
+    """Read what a compiler said, else ask for the folders where triton is installed."""
+    if said := gpu.symptom(symptoms, NAME):
+        yield _told(said, platform, interpreter, facts)
+        return
+    if isinstance(platform, Unknown):
+        raise CannotTell(platform.reason)
+    if platform.system != "win32" or windows is None:
+        return
+    if isinstance(windows, Unknown):
+        raise CannotTell(windows.reason)
+    if windows.headers is not False:
         return
     known = () if isinstance(distributions, Unknown) else distributions
     triton = next((d for d in known if d.name in _COMPILES), None)
@@ -52,16 +76,56 @@ def check(
             Evidence("windows.headers", "not there", "sysconfig"),
             Evidence("distributions", f"{triton.name} {triton.version}", triton.folder),
         ),
-        (
-            dlls.by_hand(
-                "add-python-headers",
-                f"Copy Include and libs of a full Python {version} beside this python.exe, or make "
-                "the environment from a full Python",
-                why="triton compiles against them.",
-                effect=_there,
-            ),
-        ),
+        (_copy(version),),
     )
+
+
+def _told(
+    said: Symptom, platform: Platform | Unknown, interpreter: Interpreter | Unknown, facts: Facts
+) -> Finding:
+    number = said.values.get("python", "").replace(".", "")
+    version = f"{number[0]}.{number[1:]}" if number else ""
+    if not version and isinstance(interpreter, Interpreter):
+        version = ".".join(interpreter.version.split(".")[:2])
+    windows = said.values.get("system") == "win32" or "C1083" in said.text
+    windows = windows or (isinstance(platform, Platform) and platform.system == "win32")
+    which = f"Python {version}".strip()
+    return Finding(
+        "python-dev-files-missing",
+        "error",
+        f"The compiler does not find the headers of {which}, which triton, torch.compile or an"
+        " extension compiles against.",
+        (Evidence("symptoms", said.text.strip()[:300], said.source),),
+        (_copy(version) if windows else _package(version, facts),),
+    )
+
+
+def _copy(version: str) -> Step:
+    return dlls.by_hand(
+        "add-python-headers",
+        f"Copy Include and libs of a full Python {version} beside this python.exe, or make "
+        "the environment from a full Python",
+        why="triton compiles against them.",
+        effect=effects.then(_there, effects.settled(NAME)),
+    )
+
+
+def _package(version: str, facts: Facts) -> Step:
+    step = steps.by_hand(
+        "install-python-headers",
+        f"Install the headers of Python {version or '3'} (Debian, Ubuntu:"
+        f" python{version or '3'}-dev; Fedora, RHEL: python3-devel; Alpine: python3-dev), or make"
+        " the environment with a Python that has them, such as uv's",
+        why="The system's Python has its headers in a package of their own.",
+        layer=Layer.ENVIRONMENT,
+        cost=steps.SMALL,
+        effect=effects.settled(NAME),
+        admin=True,
+    )
+    lines = steps.system_install(
+        facts, apt=f"python{version or '3'}-dev", dnf=f"python{version or '3'}-devel"
+    )
+    return replace(step, commands=lines)
 
 
 def _there(facts: Facts) -> Facts:

@@ -40,7 +40,7 @@ def check(
         return
     if isinstance(torch, Unknown):
         raise CannotTell("whether torch is installed is not known")
-    if torch and (isinstance(trial, Unknown) or not _from_wheel(torch)):
+    if torch and not _from_wheel(torch):
         return
     if interpreter.bits != 64:  # noqa: PLR2004
         yield _finding(
@@ -50,10 +50,9 @@ def check(
             _seen("interpreter.bits", str(interpreter.bits), "the interpreter"),
             _another_python(replace(facts, interpreter=replace(interpreter, bits=64))),
         )
+    if interpreter.bits != 64 or (torch and isinstance(trial, Unknown)):  # noqa: PLR2004
         return
     key = _key(platform, interpreter)
-    if not platform.machine:
-        raise CannotTell("for which processor this is was not told")
     if key is None or platform.libc == "musl" or key == "win_arm64":
         if not (torch and key == "win_arm64"):
             yield _no_wheel(platform, key, facts)
@@ -89,6 +88,8 @@ def _from_wheel(torch: Build) -> bool:
 
 def _key(platform: Platform, interpreter: Interpreter) -> str | None:
     machine = platform.machine
+    if not machine:
+        raise CannotTell("for which processor this is was not told")
     if platform.system == "darwin" and "universal2" not in interpreter.machine:
         machine = interpreter.machine.rpartition("-")[2] or machine
     return releases.platform_key(platform.system, machine)

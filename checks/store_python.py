@@ -10,7 +10,7 @@ torch, but it is behind several of its faults.
 The fix, where torch fails, is a Python from python.org or of uv, in a folder with a short path.
 
 Sources: https://github.com/pytorch/pytorch/issues/32916,
-https://github.com/pytorch/pytorch/issues/23823
+https://github.com/pytorch/pytorch/issues/23823. Windows itself was not at hand.
 """
 
 from __future__ import annotations

@@ -172,8 +172,29 @@ def _steps(name: str, facts: Facts) -> Iterator[Step]:
 def _of_symptoms(
     symptoms: tuple[Symptom, ...], trial: ImportTrial | Unknown, facts: Facts
 ) -> Iterator[Finding]:
-    """Yield what messages say of torch's own libraries, where no RECORD could be compared."""
+    """Yield what messages say of torch's own files, where no RECORD could be compared."""
     for symptom in symptoms:
+        module = symptom.values.get("module", "")
+        # Elsewhere it is mostly somebody who asks for a module that torch gave up.
+        if (
+            symptom.name == "module-missing"
+            and module.startswith("torch.")
+            and symptom.source == "import torch"
+            and trials.failed(trial)
+        ):
+            yield Finding(
+                "torch-files-missing",
+                "error",
+                f"torch imports its own module {module}, which is not there.",
+                (
+                    Evidence("symptoms", symptom.text.strip()[:200], symptom.source),
+                    *trials.evidence(trial),
+                ),
+                tuple(_steps("torch", facts)),
+                confidence="likely",
+                because_of=CAUSES,
+            )
+            return
         file = symptom.values.get("file") or symptom.values.get("library") or ""
         base = file.replace("\\", "/").rpartition("/")[2]
         own = "/torch/" in file.replace("\\", "/") or libraries.suppliers(base) == ("torch",)

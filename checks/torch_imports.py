@@ -7,8 +7,10 @@ Why: this is the symptom that is left when torch was imported once and failed, a
 explains it; where one does, this stands below it. What was seen is given: the last line of the
 error, the signal, or how long it was waited.
 
-The fix depends on that line. Torch's own files are put back first when they were not compared with
-what was published; ``python -X faulthandler -c "import torch"`` shows where it dies or hangs.
+On Linux the shared objects are searched as the loader does, and the chain from torch._C to the file
+or the symbol that is missing is given. The fix depends on that line. Torch's own files are put back
+first when they were not compared with what was published; ``python -X faulthandler -c "import
+torch"`` shows where it dies or hangs.
 Source: the trial import of this run.
 """
 
@@ -16,8 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from torchdoctor import steps
-from torchdoctor.facts import Build, Facts, ImportTrial, Record, Symptom, Unknown
+from torchdoctor import loading, steps
+from torchdoctor.facts import Build, Facts, ImportTrial, Linux, Record, Symptom, Unknown
 from torchdoctor.model import Evidence, Finding, Step
 
 FAMILY = "environment"
@@ -25,6 +27,7 @@ FINDS = ("torch-import-fails",)
 AFTER = (
     "torch-present",
     "python-supported",
+    "no-wheel",
     "glibc",
     "cpu-instructions",
     "known-bad",
@@ -43,6 +46,8 @@ AFTER = (
     "shared-library",
     "libpython",
     "libstdcxx",
+    "executable-stack",
+    "musl",
     "mkl",
     "openmp",
     "dll-named",
@@ -82,6 +87,8 @@ EXPLAINS = (
     "libtorch-shadow",
     "libpython-not-found",
     "libstdcxx-too-old",
+    "executable-stack-refused",
+    "musl-libc",
     "mkl-too-new",
     "openmp-duplicate",
     "paging-file-too-small",
@@ -96,6 +103,7 @@ EXPLAINS = (
     "xpu-runtime-missing",
     "windows-long-path",
     "dll-missing",
+    "cuda-dll-missing",
     "dll-symbol-missing",
     "dll-wrong-machine",
     "dll-init-failed",
@@ -112,6 +120,7 @@ def check(
     torch: Build | Unknown | None,
     records: Mapping[str, Record] | Unknown,
     symptoms: tuple[Symptom, ...] | Unknown,
+    linux: Linux | Unknown | None,
     facts: Facts,
 ) -> Iterator[Finding]:
     """Say how the import ended, if it did not end well."""
@@ -127,6 +136,8 @@ def check(
         seen.append(Evidence("trial.error", last, "import torch"))
     if trial.signal:
         seen.append(Evidence("trial.signal", trial.signal, "the system"))
+    if (load := loading.failure(linux, trial)) and trial.outcome == "raised":
+        seen += loading.evidence(load)
     yield Finding(
         "torch-import-fails",
         "error",

@@ -5,9 +5,10 @@ loading "...\torch\lib\c10.dll"``, or ``[WinError 1114] A dynamic link library (
 initialization routine failed``. With an old runtime, torch from 2.15 on says 126 for shm.dll, and
 prints no hint.
 
-Why: torch 2.9 to 2.14 locks mutexes while its DLLs start, which msvcp140.dll before 14.40 cannot;
-from 2.14.1 on it also needs VCRUNTIME140_THREADS.dll, which older runtimes lack. The Python of
-python.org brings vcruntime140.dll, but no msvcp140.dll.
+Why: torch 2.9 to 2.14 locks mutexes while its DLLs start. msvcp140.dll up to 14.36 faults on that,
+14.39 does not; of what is in between nothing is known, and nothing is said. From 2.14.1 on torch
+also needs VCRUNTIME140_THREADS.dll, which 14.34 lacks and 14.40 has. The Python of python.org
+brings vcruntime140.dll, but no msvcp140.dll.
 
 What counts is the file that the loader takes, not what the registry says of an installer. So the
 DLLs are read where they are at hand, and the registry alone never clears anything. When System32 is
@@ -97,7 +98,7 @@ def _of_files(
         f"{said.replace('  ', ' ')}{registry}: import torch ends in {dlls.number(load)}.",
         dlls.evidence(load, trial),
         (dlls.vc_redist(why=WHY),),
-        confidence=dlls.confidence(load, symptoms, trial),
+        confidence=dlls.confidence(load, symptoms, trial, windows),
     )
 
 
@@ -112,14 +113,15 @@ def _of_versions(
     need = table.needs(release) if release else None
     has = dlls.runtime(windows)
     failed = dlls.told(symptoms, trial, "1114", "126")
-    old = bool(need and has and has.version and table.older(has.version, need.at_least))
+    old = bool(need and has and has.version and need.lacks(has.version))
+    unsure = bool(need and has and has.version and not old and not need.is_met(has.version))
     if need and has and has.version and old:
         where = has.path or "a list of programs"
         yield Finding(
             "vcredist-too-old",
             "error" if failed else "warning",
-            f"The Visual C++ runtime is {has.version}, and torch {release} needs {need.at_least}: "
-            f"{need.why}.",
+            f"The Visual C++ runtime is {has.version}, and torch {release} needs {need.at_least} "
+            f"or newer: {need.why}.",
             (
                 Evidence("windows.registered", has.version, where),
                 *((failed.evidence,) if failed else ()),
@@ -137,14 +139,14 @@ def _of_versions(
             (dlls.vc_redist(why=WHY),),
             confidence="likely",
         )
-    elif failed and failed.code == "1114" and not (release and not need) and not has:
-        carrier = _carrier(distributions)
+    elif failed and failed.code == "1114" and not (release and not need) and (unsure or not has):
+        carrier = bool(dlls.carriers(distributions, symptoms))
         yield _guess(
             "vcredist-too-old",
-            f"{failed.file or 'A DLL of torch'} dies while it starts, as with a Visual C++ runtime "
-            "before 14.40 it does from torch 2.9 on",
+            f"{failed.file or 'A DLL of torch'} dies while it starts, as from torch 2.9 on it does "
+            "with a Visual C++ runtime of 14.36 or before",
             failed,
-            "possible" if carrier else "likely",
+            "possible" if carrier or unsure else "likely",
             ("import-order-dll-conflict",) if carrier else (),
         )
     elif failed and failed.code == "126" and failed.file in _FIRST and not _hinted(symptoms):
@@ -181,11 +183,6 @@ def _guess(
         confidence=confidence,
         because_of=because_of,
     )
-
-
-def _carrier(distributions: tuple[Distribution, ...] | Unknown) -> bool:
-    known = () if isinstance(distributions, Unknown) else distributions
-    return any(table.carries(d.name, d.version) for d in known)
 
 
 def _hinted(symptoms: tuple[Symptom, ...] | Unknown) -> bool:

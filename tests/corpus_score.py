@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.near_miss_texts import near_misses
 from torchdoctor import inputs, plan
 from torchdoctor.facts import Expectation
 from torchdoctor.model import Finding, Plan
@@ -35,6 +36,7 @@ class Case:
     """A public report with its confirmed cause."""
 
     id: str
+    set: str
     kind: str
     family: str
     expected: str
@@ -76,11 +78,17 @@ class Scored:
 
     @property
     def ordered(self) -> bool | None:
-        """Tell whether the plan clears what is expected in the order expected; None: no order."""
+        """Tell whether the plan clears what is expected in the order expected; None: no order.
+
+        What one step clears has no order within it.
+        """
         if not self.case.order:
             return None
-        cleared = [name for step in self.plan.steps for name in step.clears]
-        places = [cleared.index(n) if n in cleared else -1 for n in self.case.order]
+        step_of: dict[str, int] = {}
+        for number, step in enumerate(self.plan.steps):
+            for name in step.clears:
+                step_of.setdefault(name, number)
+        places = [step_of.get(name, -1) for name in self.case.order]
         return -1 not in places and places == sorted(places)
 
     @property
@@ -98,6 +106,7 @@ def cases() -> list[Case]:
         found.append(
             Case(
                 id=label["id"],
+                set=label.get("set", "first"),
                 kind=label["kind"],
                 family=label["family"],
                 expected=label["expected"],
@@ -127,9 +136,9 @@ def score(case: Case) -> Scored:
 
 
 def table(scored: Sequence[Scored]) -> str:
-    """Return the figures by family and by kind, as lines of text."""
+    """Return the figures by set, by family and by kind, as lines of text."""
     lines = [f"{'':24}{'cases':>6}{'exact':>7}{'right':>7}{'ordered':>9}{'false':>7}"]
-    for title, key in (("family", "family"), ("kind", "kind")):
+    for title, key in (("set", "set"), ("family", "family"), ("kind", "kind")):
         groups: dict[str, list[Scored]] = defaultdict(list)
         for one in scored:
             groups[getattr(one.case, key)].append(one)
@@ -164,15 +173,26 @@ def fired(scored: Iterable[Scored]) -> str:
     return "\n".join(f"{name}: {' '.join(ids)}" for name, ids in sorted(where.items()))
 
 
+def fired_on_near_misses() -> str:
+    """Return for every finding the near misses on which it was made, ! where above a note."""
+    where: dict[str, list[str]] = defaultdict(list)
+    for one in near_misses():
+        for finding in judge(one.text)[0]:
+            where[finding.name].append(one.id + "!" * (finding.severity != "note"))
+    return "\n".join(f"{name}: {', '.join(ids)}" for name, ids in sorted(where.items()))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the score; with a word, only the cases whose id holds it, in full."""
+    """Print the score; with a word, only the cases of that set or with it in their id, in full."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("word", nargs="?", default="")
     word = parser.parse_args(argv).word
-    scored = [score(case) for case in cases() if word in case.id]
+    scored = [score(case) for case in cases() if word in case.id or word == case.set]
     print(table(scored))
     print("\nnot right\n" + misses(scored))
     print("\nfired (! above note)\n" + fired(scored))
+    if not word:
+        print("\nfired on near misses\n" + fired_on_near_misses())
     if word:
         for one in scored:
             print(f"\n{one.case.id}: {one.case.expected} {one.case.order}")

@@ -164,15 +164,15 @@ def base() -> Base:
     asked = "\n".join((sys.version, sys.base_prefix, REQUIREMENT, *PIP_OPTIONS, *MORE))
     key = f"{sys.implementation.cache_tag}-{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
     home = CACHE / key
-    if not (home / "complete.json").is_file():
-        _build(home)
+    with alone(CACHE):
+        if not (home / "complete.json").is_file():
+            _build(home)
     _sweep()
     return Base(home / "env", home / "wheels", home / "more")
 
 
 def _build(home: Path) -> None:
     """Build under a name of its own, then rename: what has the right name is complete."""
-    CACHE.mkdir(parents=True, exist_ok=True)
     (CACHE / ".gitignore").write_text("*\n")
     draft = CACHE / f"draft-{os.getpid()}"
     shutil.rmtree(draft, ignore_errors=True)
@@ -193,10 +193,19 @@ def _build(home: Path) -> None:
     _rewrite_config(draft / "env", home / "env")
     facts = {"python": sys.version, "requirement": what, "built": time.time()}
     (draft / "complete.json").write_text(json.dumps(facts))
-    try:
-        draft.rename(home)
-    except OSError:  # another process was first
-        shutil.rmtree(draft)
+    draft.rename(home)
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Let one process at a time make something in *folder*; the others wait for it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        if os.name != "nt":
+            import fcntl  # noqa: PLC0415 - Windows has none
+
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _torch_requirement(pip: Sequence[str | Path]) -> tuple[str, ...]:

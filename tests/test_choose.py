@@ -328,20 +328,6 @@ def test_the_other_builds_that_are_offered_fit(facts: Facts) -> None:
             assert fits(facts, found.release, build, key_of(facts))
 
 
-def here(**changes: object) -> Facts:
-    known: dict[str, object] = {
-        "platform": make.linux(),
-        "interpreter": make.interpreter(),
-        "driver": make.driver(),
-        "gpus": (make.a100(),),
-        "torch": None,
-        "torchvision": None,
-        "torchaudio": None,
-        "distributions": (),
-    }
-    return Facts(**known | changes)  # type: ignore[arg-type]
-
-
 def refused(facts: Facts, wish: Wish) -> tuple[list[str], list[str]]:
     found = decide(facts, wish)
     assert isinstance(found, Refusal)
@@ -355,69 +341,71 @@ def chosen(facts: Facts, wish: Wish | None = None) -> Choice:
 
 
 def test_each_thing_to_give_up_is_told_with_its_values() -> None:
-    assert refused(here(), Wish(torch="2.13", neighbours=("vllm==0.14.1",))) == (
+    assert refused(make.without_torch(), Wish(torch="2.13", neighbours=("vllm==0.14.1",))) == (
         ["torch", "neighbour"],
         ["vllm==0.32.0 instead of the one asked for"],
     )
-    assert refused(here(), Wish(torch="2.10.0", neighbours=("torchtext",))) == (
+    assert refused(make.without_torch(), Wish(torch="2.10.0", neighbours=("torchtext",))) == (
         ["torch", "neighbour"],
         ["without torchtext"],
     )
-    old = here(driver=make.driver("470.57.02", cuda="11.4"))
+    old = make.without_torch(driver=make.driver("470.57.02", cuda="11.4"))
     said = ["torch 2.7.1 instead of 2.13"]
     assert refused(old, Wish(torch="2.13"))[1] == said
-    volta_only = here(driver=make.driver("396.26", cuda="9.2"))
+    volta_only = make.without_torch(driver=make.driver("396.26", cuda="9.2"))
     assert refused(volta_only, Wish())[1] == ["the CPU instead of the GPU"]
-    assert refused(here(interpreter=make.interpreter("3.6.9")), Wish())[1] == [
+    assert refused(make.without_torch(interpreter=make.interpreter("3.6.9")), Wish())[1] == [
         "Python 3.12 instead of 3.6.9"
     ]
     musl = make.linux(libc="musl", libc_version="1.2.5")
-    assert refused(here(platform=musl), Wish())[1] == [
+    assert refused(make.without_torch(platform=musl), Wish())[1] == [
         "a system with glibc 2.28 or newer instead of musl 1.2.5"
     ]
     power = make.linux(machine="ppc64le")
-    assert refused(here(platform=power), Wish()) == (["platform"], [])
+    assert refused(make.without_torch(platform=power), Wish()) == (["platform"], [])
 
 
 def test_one_of_two_gpus_that_no_build_serves_together_is_given_up() -> None:
     cards = (make.nvidia("Tesla K80", (3, 7)), make.nvidia("RTX 5090", (12, 0), 1))
-    names, said = refused(here(gpus=cards), Wish())
+    names, said = refused(make.without_torch(gpus=cards), Wish())
     assert names == ["gpu", "gpu"]
     assert said[0].startswith("without Tesla K80 (sm_37)")
 
 
 def test_all_gpus_are_served_by_one_build_where_there_is_one() -> None:
     cards = (make.nvidia("Tesla V100", (7, 0)), make.nvidia("RTX 4090", (8, 9), 1))
-    assert chosen(here(gpus=cards)).tag == "cu126"
+    assert chosen(make.without_torch(gpus=cards)).tag == "cu126"
 
 
 def test_torchaudio_is_the_one_that_exists_for_the_build() -> None:
     both = Wish(torch="2.14.1+cu126", companions=("torchvision", "torchaudio"))
-    assert chosen(here(), both).versions["torchaudio"] == "2.11.0+cu126"
-    plain = chosen(here(), dataclasses.replace(both, torch="2.14.1+cu132"))
+    assert chosen(make.without_torch(), both).versions["torchaudio"] == "2.11.0+cu126"
+    plain = chosen(make.without_torch(), dataclasses.replace(both, torch="2.14.1+cu132"))
     assert plain.versions["torchaudio"] == "2.11.1"
-    lines = steps.change_build(here(), plain, why="").commands.bash
+    lines = steps.change_build(make.without_torch(), plain, why="").commands.bash
     assert "torchaudio" not in lines[0]
     assert lines[1].endswith("install --no-deps torchaudio===2.11.1")
-    on_windows = here(platform=make.windows(), interpreter=make.interpreter(machine="win-amd64"))
+    on_windows = make.without_torch(
+        platform=make.windows(), interpreter=make.interpreter(machine="win-amd64")
+    )
     found = decide(on_windows, dataclasses.replace(both, torch="2.14.1+cu132"))
     assert isinstance(found, Refusal)
 
 
 def test_neighbours_come_for_the_cuda_of_torch_and_after_it() -> None:
-    old = here(driver=make.driver("550.144.03", cuda="12.4"))
+    old = make.without_torch(driver=make.driver("550.144.03", cuda="12.4"))
     found = chosen(old, Wish(neighbours=("vllm",)))
     assert found.tag == "cu129"
     assert found.versions["vllm"] == "0.32.0+cu129"
     lines = steps.change_build(old, found, why="").commands.bash
     assert lines[1].endswith("--extra-index-url https://wheels.vllm.ai/0.32.0/cu129")
-    stable = chosen(here(), Wish(torch="2.13", neighbours=("xformers==0.0.34",)))
-    line = steps.change_build(here(), stable, why="").commands.bash[1]
+    stable = chosen(make.without_torch(), Wish(torch="2.13", neighbours=("xformers==0.0.34",)))
+    line = steps.change_build(make.without_torch(), stable, why="").commands.bash[1]
     assert "install --no-deps xformers==0.0.34 --index-url" in line  # it pins another torch
 
 
 def test_what_is_installed_beside_torch_holds_it_back() -> None:
-    there = here(distributions=(make.dist("torchtext", "0.17.0"),))
+    there = make.without_torch(distributions=(make.dist("torchtext", "0.17.0"),))
     assert chosen(there).release == "2.3.1"
     assert chosen(there, Wish(beside=False)).release == releases.newest("torch")
     free = choose(there)
@@ -426,13 +414,13 @@ def test_what_is_installed_beside_torch_holds_it_back() -> None:
 
 
 def test_a_gpu_that_flash_attn_was_not_made_for_excludes_it() -> None:
-    turing = here(gpus=(make.nvidia("Tesla T4", (7, 5)),))
+    turing = make.without_torch(gpus=(make.nvidia("Tesla T4", (7, 5)),))
     assert refused(turing, Wish(neighbours=("flash-attn",)))[1] == ["without flash-attn"]
 
 
 def test_the_torch_of_an_ngc_image_is_never_replaced() -> None:
     own = make.build("2.11.0a0+nv26.02", tag=None, cuda="13.1")
-    image = here(torch=own, distributions=(own.distribution,))
+    image = make.without_torch(torch=own, distributions=(own.distribution,))
     assert choose(image) is None
     names, said = refused(image, Wish())
     assert names == ["image"]
@@ -446,17 +434,19 @@ def test_the_torch_of_an_ngc_image_is_never_replaced() -> None:
 
 def test_a_relative_of_an_amd_target_takes_its_code() -> None:
     navi = Gpu("AMD Radeon RX 6600", "amd", gfx="gfx1032")
-    found = chosen(here(driver=None, gpus=(navi,)))
+    found = chosen(make.without_torch(driver=None, gpus=(navi,)))
     assert found.tag == "rocm7.2"  # 7.14 refuses the override
     assert found.variables == (("HSA_OVERRIDE_GFX_VERSION", "10.3.0"),)
-    both = here(driver=None, gpus=(navi, Gpu("RX 7900 XTX", "amd", gfx="gfx1100")))
+    both = make.without_torch(driver=None, gpus=(navi, Gpu("RX 7900 XTX", "amd", gfx="gfx1100")))
     assert isinstance(decide(both, Wish()), Refusal)  # one variable for two
-    assert chosen(here(driver=None, gpus=(Gpu("", "amd", gfx="gfx1036"),))).tag == "cpu"
+    assert (
+        chosen(make.without_torch(driver=None, gpus=(Gpu("", "amd", gfx="gfx1036"),))).tag == "cpu"
+    )
 
 
 def test_a_jetson_gets_the_wheels_of_its_jetpack_until_the_ordinary_ones_fit() -> None:
     def orin(cuda: str, python: str) -> Facts:
-        return here(
+        return make.without_torch(
             platform=make.linux(machine="aarch64", jetson=True),
             interpreter=make.interpreter(python, machine="linux-aarch64"),
             driver=make.driver(None, cuda=cuda),
@@ -472,14 +462,14 @@ def test_a_jetson_gets_the_wheels_of_its_jetpack_until_the_ordinary_ones_fit() -
 
 
 def test_inside_wsl_the_driver_is_that_of_windows() -> None:
-    linux = here(driver=make.driver("526.00", cuda="12.0"))
+    linux = make.without_torch(driver=make.driver("526.00", cuda="12.0"))
     assert "cu12" in chosen(linux).tag
     wsl = dataclasses.replace(linux, platform=make.linux(wsl=2))
     assert chosen(wsl).tag == "cu118"  # 528.33 is the first for CUDA 12 there
 
 
 def test_mps_asks_for_more_of_macos_than_the_wheel() -> None:
-    old = here(
+    old = make.without_torch(
         platform=make.mac(version="13.2"),
         interpreter=make.interpreter(machine="macosx-11.0-arm64"),
         driver=None,

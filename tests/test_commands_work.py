@@ -21,6 +21,8 @@ from torchdoctor.model import Step
 from torchdoctor.reading import machine
 from torchdoctor.tables import builds
 
+pytestmark = [pytest.mark.lab, pytest.mark.sample]
+
 TAGS = ("cpu", "cu126", "cu130")
 LINUX = Platform("linux", "x86_64", libc="glibc", libc_version="2.36")
 

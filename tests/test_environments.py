@@ -16,6 +16,8 @@ from tests import environments
 from tests.environments import Environment
 from tests.scenarios import elf, smi, standins
 
+pytestmark = [pytest.mark.lab, pytest.mark.sample]
+
 
 @pytest.fixture
 def copy() -> Iterator[Environment]:

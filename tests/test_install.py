@@ -9,10 +9,9 @@ import pytest
 
 from tests.checks import make
 from tests.test_cli import Ran
-from torchdoctor import choose
+from torchdoctor import choose, install_steps
 from torchdoctor.commands import install
 from torchdoctor.constraints import Wish
-from torchdoctor.facts import Facts
 from torchdoctor.tables import releases
 
 NEWEST = releases.newest("torch")
@@ -183,45 +182,31 @@ def test_wrong_usage_is_one_line(words: list[str], said: str, tmp_path: Path) ->
     assert said in Ran("install", *words, cwd=tmp_path).complaint
 
 
-def facts(**changes: object) -> Facts:
-    known: dict[str, object] = {
-        "platform": make.linux(),
-        "interpreter": make.interpreter(),
-        "driver": make.driver(),
-        "gpus": (make.a100(),),
-        "torch": None,
-        "torchvision": None,
-        "torchaudio": None,
-        "distributions": (),
-    }
-    return Facts(**known | changes)  # type: ignore[arg-type]
-
-
 def test_what_is_there_already_is_said_to_be() -> None:
-    there = facts(torch=make.build(f"{NEWEST}+cu130"))
+    there = make.without_torch(torch=make.build(f"{NEWEST}+cu130"))
     choice = choose.decide(there, Wish())
     assert isinstance(choice, choose.Choice)
-    assert install.is_installed(there, choice)
-    older = facts(torch=make.build("2.13.0+cu130"))
-    assert not install.is_installed(older, choice)
+    assert install_steps.is_installed(there, choice)
+    older = make.without_torch(torch=make.build("2.13.0+cu130"))
+    assert not install_steps.is_installed(older, choice)
     more = choose.decide(there, Wish(companions=("torchvision",)))
     assert isinstance(more, choose.Choice)
-    assert not install.is_installed(there, more)
+    assert not install_steps.is_installed(there, more)
 
 
 def test_a_driver_that_is_too_old_is_upgraded_first() -> None:
     cards = (make.nvidia("NVIDIA A100", (8, 0)),)
-    old = facts(gpus=cards, driver=make.driver("396.26", cuda="9.2"))
+    old = make.without_torch(gpus=cards, driver=make.driver("396.26", cuda="9.2"))
     refusal = choose.decide(old, Wish())
     assert isinstance(refusal, choose.Refusal)
     assert [change.kind for change in refusal.relaxation] == ["cpu"]  # needs no admin
-    (step,) = install.way_out(old, refusal)
+    (step,) = install_steps.way_out(old, refusal)
     assert step.commands.bash[0].endswith("/whl/cpu")
 
 
 def test_the_python_of_the_system_is_left_alone() -> None:
-    system = facts(interpreter=make.interpreter(externally_managed=True))
+    system = make.without_torch(interpreter=make.interpreter(externally_managed=True))
     choice = choose.decide(system, Wish())
     assert isinstance(choice, choose.Choice)
-    step = install.step_for(system, choice, "")
+    step = install_steps.step_for(system, choice, "")
     assert step.commands.bash[0] == "uv venv --python 3.12 .venv-torch"

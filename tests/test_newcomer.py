@@ -87,6 +87,8 @@ def verdict(checkout: Path) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.lab
+@pytest.mark.sample
 def test_one_module_one_test_one_row_are_enough_and_each_is_needed(checkout: Path) -> None:
     parts = {"checks/proxy.py": CHECK, "tests/checks/test_proxy.py": TEST}
     for path, text in parts.items():

@@ -62,7 +62,11 @@ was expected of the machine).
 
 
 def marked(few: tuple[str, ...], more: tuple[str, ...]) -> list[Any]:
-    return [*few, *(pytest.param(key, marks=pytest.mark.lab) for key in more)]
+    sample = [pytest.mark.lab, pytest.mark.sample]
+    return [
+        *(pytest.param(key, marks=sample) for key in few),
+        *(pytest.param(key, marks=pytest.mark.lab) for key in more),
+    ]
 
 
 @contextmanager

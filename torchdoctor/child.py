@@ -212,12 +212,64 @@ def run(  # noqa: PLR0913 - a child has that many sides
         outcome,
         seconds,
         exit_code=code if code is not None and code >= 0 else None,
-        signal=_signal_name(code),
+        signal=signal_name(code),
         reason=f"did not end within {timeout:g} s" if not in_time else "",
         stdout=out.stream(),
         stderr=err.stream(),
         data=dict(out.data),
     )
+
+
+class Watched:
+    """A child that is looked at while it runs, one of several; what it prints goes to a file.
+
+    Like every child it has a group of its own and ends with us; whoever started it ends it.
+    """
+
+    def __init__(
+        self, command: Sequence[str], *, output: Path, folder: str, environ: Mapping[str, str]
+    ) -> None:
+        """Start *command*.
+
+        Raises:
+            OSError: it cannot be started, or we are ending.
+
+        """
+        self._mark = os.urandom(16).hex()
+        with _starting:
+            if _closing.is_set():
+                raise OSError("torchdoctor is ending")
+            with output.open("wb") as file:
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
+                    cwd=folder,
+                    env={**environ, MARK: self._mark},
+                    start_new_session=os.name != "nt",
+                    creationflags=_OWN_GROUP,
+                )
+            _live[self._mark] = self._process
+        self.pid = self._process.pid
+
+    @property
+    def code(self) -> int | None:
+        """Return the exit code, negative for a signal; None while it runs."""
+        return self._process.poll()
+
+    def signal(self, number: int) -> None:
+        """Send a signal, if it still runs."""
+        with contextlib.suppress(OSError, ValueError):
+            self._process.send_signal(number)
+
+    def end(self) -> int:
+        """End it, and all that it started; return the exit code."""
+        _kill_group(self._process)
+        code = self._process.wait()
+        _kill_marked(self._mark)
+        _live.pop(self._mark, None)
+        return code
 
 
 _live: dict[str, subprocess.Popen[bytes] | None] = {}
@@ -321,7 +373,8 @@ def _kill_marked(mark: str) -> None:
                     os.kill(int(entry.name), signal.SIGKILL)
 
 
-def _signal_name(code: int | None) -> str | None:
+def signal_name(code: int | None) -> str | None:
+    """Return what ended a process, by its exit code: SIGKILL, 0xC0000005; None for nothing."""
     if code is None or 0 <= code < NTSTATUS_ERROR:
         return None
     if code > 0:  # an NTSTATUS of Windows

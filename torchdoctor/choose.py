@@ -22,7 +22,7 @@ from packaging.utils import canonicalize_name
 
 from torchdoctor import constraints
 from torchdoctor.constraints import Constraint, Wish
-from torchdoctor.facts import Build, Driver, Facts, Interpreter, Platform, Unknown
+from torchdoctor.facts import NOT_COLLECTED, Build, Driver, Facts, Interpreter, Platform, Unknown
 from torchdoctor.installers import Beside, Package
 from torchdoctor.tables import builds, drivers, load, neighbours, platforms, releases
 
@@ -114,7 +114,7 @@ def choose(
         return None
     public = release.partition("+")[0] if release else ""
     wish = Wish(public, accelerator, python, beside=False, keep=True)
-    return _best(facts, wish, without=()) or _best(facts, wish, without=("companion",))
+    return _best(facts, wish, rather=("companion",))
 
 
 def decide(facts: Facts, wish: Wish) -> Choice | Refusal:
@@ -126,6 +126,8 @@ def with_python(facts: Facts) -> tuple[str, Choice] | None:
     """Return the newest Python for which a set fits here, with that set; None if there is none."""
     unknown = isinstance(facts.platform, Unknown)
     key = constraints.key_of(facts) or (constraints.ANY_PLATFORM if unknown else "")
+    if choose(replace(facts, interpreter=NOT_COLLECTED)) is None:
+        return None  # something else than the Python stands in the way
     known = {p for r in releases.torch_releases() for p in r.pythons.get(key, ())}
     plain = [p for p in known if p.replace(".", "").isdigit()]
     for python in sorted(plain, key=constraints.numbers, reverse=True):
@@ -157,20 +159,25 @@ def alternatives(facts: Facts, wish: Wish, choice: Choice) -> tuple[str, ...]:
 # ---- the best that fits ------------------------------------------------------------------------
 
 
-def _best(facts: Facts, wish: Wish, without: tuple[str, ...] = ()) -> Choice | None:
-    asked = [c for c in constraints.of(facts, wish) if c.name not in without]
-    for release, build in _candidates(facts, wish):
-        if _admitted(asked, release, build):
+def _best(facts: Facts, wish: Wish, rather: tuple[str, ...] = ()) -> Choice | None:
+    """Return the best set that is admitted; constraints called *rather* give way if need be."""
+    every = constraints.of(facts, wish)
+    asked = [c for c in every if c.name not in rather]
+    liked = [c for c in every if c.name in rather]
+    second: Candidate | None = None
+    for release, build in _candidates(facts, wish, asked):
+        if _admitted(liked, release, build):
             return _set(facts, wish, release, build.tag)
-    return None
+        second = second or (release, build)
+    return _set(facts, wish, second[0], second[1].tag) if second else None
 
 
 def _admitted(asked: Iterable[Constraint], release: str, build: builds.Build) -> bool:
     return all(constraint.admits(release, build) for constraint in asked)
 
 
-def _candidates(facts: Facts, wish: Wish) -> Iterator[Candidate]:
-    """Yield every build for the platform, the best first."""
+def _candidates(facts: Facts, wish: Wish, asked: Sequence[Constraint] = ()) -> Iterator[Candidate]:
+    """Yield every build for the platform that *asked* admits, the best first."""
     key = constraints.key_of(facts) or constraints.ANY_PLATFORM
     now = facts.torch if isinstance(facts.torch, Build) and wish.keep else None
     newest = _cuda_of_driver(facts)
@@ -187,7 +194,7 @@ def _candidates(facts: Facts, wish: Wish) -> Iterator[Candidate]:
 
     known = [r.version for r in releases.torch_releases()]
     for release in sorted(known, key=lambda version: now is None or version != now.public):
-        listed = builds.installable(release, key)
+        listed = [b for b in builds.installable(release, key) if _admitted(asked, release, b)]
         yield from ((release, b) for b in sorted(listed, key=partial(best_first, release)))
 
 

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 VERBS = {
     "check": "check",
     "install": "install",
+    "all-reduce": "all_reduce",
     "collect": "collect",
+    "lint": "lint",
+    "shards": "shards",
     "explain": "explain",
     "list": "listing",
 }

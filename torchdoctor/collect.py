@@ -8,16 +8,21 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from torchdoctor import child
 from torchdoctor.background import Background
 from torchdoctor.child import Run
 from torchdoctor.resource import read_text
 from torchdoctor.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from torchdoctor.distributed.launcher import Seat
+    from torchdoctor.distributed.session import Wish
 
 COMPANIONS = ("torchvision", "torchaudio")
 SMI_QUERY = (
@@ -49,6 +54,8 @@ class Request:
     import_timeout: float = IMPORT_TIMEOUT
     after: tuple[str, ...] = ()
     """Modules that the user's program imports before torch."""
+    all_reduce: Wish | None = None
+    """The all_reduce to try when everything else was looked at."""
 
 
 def collect(request: Request, environ: Mapping[str, str]) -> Snapshot:
@@ -76,6 +83,35 @@ def collect(request: Request, environ: Mapping[str, str]) -> Snapshot:
     )
 
 
+def all_reduce(request: Request, environ: Mapping[str, str]) -> Snapshot:
+    """Try the all_reduce that *request* asks for, look at nothing else, and return what it said."""
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    with tempfile.TemporaryDirectory(prefix="torchdoctor-", ignore_cleanup_errors=True) as folder:
+        run = _Looking(request, environ, folder).all_reduce()
+    return Snapshot(collected_at=now, probes={"all-reduce": run})
+
+
+def all_reduce_in_seat(
+    request: Request, environ: Mapping[str, str], seat: Seat
+) -> tuple[Snapshot | None, Callable[[int], int]]:
+    """Be the rank that a launcher made of this process.
+
+    Return what there is to judge here, or None, and what takes the exit code and gives it.
+    """
+    from torchdoctor.distributed import session  # noqa: PLC0415 - for whom asks for it
+
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    wish = request.all_reduce or session.Wish()
+    with tempfile.TemporaryDirectory(prefix="torchdoctor-", ignore_cleanup_errors=True) as folder:
+        looking = _Looking(request, environ, folder)
+        theirs = looking.for_ranks()
+        place = Path(folder, "all-reduce")
+        run, dismiss = session.in_seat(seat, wish, request.python, theirs, place)
+    if run is None:
+        return None, dismiss
+    return Snapshot(collected_at=now, probes={"all-reduce": run}), dismiss
+
+
 @dataclass(frozen=True, slots=True)
 class _Looking:
     request: Request
@@ -90,6 +126,8 @@ class _Looking:
         if self.request.import_torch and self.request.after:
             trials["torch after"] = Background(partial(self._import, "torch", self.request.after))
         windows = Background(self._windows) if os.name == "nt" else None
+        linux = Background(self._linux) if sys.platform == "linux" else None
+        trace = Background(self._trace) if os.name == "nt" and self.request.import_torch else None
         host = Background(partial(self._own, "host"))
         driver = Background(partial(self._driver, host))
         runs = {"environment": environment.result()}
@@ -100,7 +138,22 @@ class _Looking:
         runs |= self._smi(runs["driver"])
         runs["host"] = host.result()
         runs |= windows.result() if windows else {}
-        return runs | {f"import {name}": trial.result() for name, trial in trials.items()}
+        runs |= linux.result() if linux else {}
+        runs |= {"windows trace": trace.result()} if trace else {}
+        runs |= {f"import {name}": trial.result() for name, trial in trials.items()}
+        return runs | ({"all-reduce": self.all_reduce()} if self.request.all_reduce else {})
+
+    def all_reduce(self) -> Run:
+        """Try the all_reduce that is asked for, alone on the machine."""
+        from torchdoctor.distributed import session  # noqa: PLC0415 - for whom asks for it
+
+        assert self.request.all_reduce is not None
+        folder = Path(self.folder, "all-reduce")
+        return session.run(self.request.all_reduce, self.request.python, self.for_ranks(), folder)
+
+    def for_ranks(self) -> dict[str, str]:
+        """Return the environment of the ranks of an all_reduce."""
+        return self._for_children(imports=True)
 
     def _driver(self, host: Background[Run]) -> Run:
         """Ask the driver, unless the machine holds no trace of one: then there is none to ask."""
@@ -157,21 +210,52 @@ class _Looking:
         )
         return runs
 
+    def _trace(self) -> Run:
+        """Have Windows tell which DLLs torch loads, in a process of its own: it may crash."""
+        return self._of_windows("probe", {"trace": True}, self._python(), seconds=IMPORT_TIMEOUT)
+
     def _of_windows(
         self,
         name: str,
         options: Mapping[str, object],
         python: tuple[str, ...],
         before: str = "",
+        seconds: float = WINDOWS_TIMEOUT,
     ) -> Run:
         return child.run_probe(
             before + read_text("windows", f"{name}.py"),
             options,
             python=python,
-            timeout=max(self.request.timeout, WINDOWS_TIMEOUT),
+            timeout=max(self.request.timeout, seconds),
             folder=self.folder,
             environ=self._for_children(imports=True),
         )
+
+    def _linux(self) -> dict[str, Run]:
+        """Ask the interpreter, and the loader; then look into the files by our own interpreter."""
+        runs = {"linux": self._probe("linux", {}, self._python(), self.request.timeout)}
+        said = runs["linux"].data
+        if not {"program", "packages"} <= said.keys():
+            return runs
+        loaded = said.get("loaded")
+        names = loaded if isinstance(loaded, list) else []
+        own = next((str(n) for n in names if Path(str(n)).name.startswith("ld-")), None)
+        if own is not None:  # musl has no such option, and says so
+            runs["linux loader"] = self._command((own, "--help"))
+        told = runs["linux loader"].stdout.text if own is not None else ""
+        text = json.dumps(json.dumps({"said": said, "help": told}, ensure_ascii=True))
+        options = {
+            "path": [entry for entry in sys.path if entry],
+            "cwd": self.request.working_folder,
+        }
+        runs["linux files"] = self._probe(
+            "linux_files",
+            options,
+            (sys.executable, "-I", "-S"),
+            self.request.timeout,
+            before=f"SAID = {text}\n",
+        )
+        return runs
 
     def _smi(self, driver: Run) -> dict[str, Run]:
         """Ask nvidia-smi, when NVML could not be asked directly."""
@@ -198,9 +282,10 @@ class _Looking:
         options: Mapping[str, object],
         python: tuple[str, ...],
         timeout: float,
+        before: str = "",
     ) -> Run:
         return child.run_probe(
-            read_text("probes", f"{name}.py"),
+            before + read_text("probes", f"{name}.py"),
             options,
             python=python,
             timeout=timeout,

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from torchdoctor import effects, installers, shells, steps
 from torchdoctor.facts import Build, Conda, CondaPackage, Facts, Interpreter, Unknown
-from torchdoctor.installers import Package
 from torchdoctor.model import Effect, Layer, Step
 
 
@@ -63,11 +62,6 @@ def remove(facts: Facts, *names: str, why: str, effect: Effect) -> Step:
 
 def keep_pip(facts: Facts, versions: Mapping[str, str], records: tuple[str, ...]) -> Step:
     """Return the step that ends conda's claim by *records* and reinstalls pip's *versions*."""
-    groups: dict[str | None, list[Package]] = {}
-    for name, version in versions.items():
-        label = version.partition("+")[2] or None
-        index = steps.index_for(facts, label) if label else None
-        groups.setdefault(index, []).append(Package(name, version, exact=label is None))
     pip = steps.by_pip(facts).interpreter
     torch = facts.torch if isinstance(facts.torch, Build) and "torch" in versions else None
     return Step(
@@ -84,10 +78,7 @@ def keep_pip(facts: Facts, versions: Mapping[str, str], records: tuple[str, ...]
         ),
         commands=installers.join(
             shells.in_all([_removal(facts, records)]),
-            *(
-                installers.install(pip, wanted, index=index, reinstall=True)
-                for index, wanted in groups.items()
-            ),
+            *steps.write_again(facts, pip, versions),
         ),
         needs=("network",),
         deletes=True,

@@ -6,6 +6,7 @@ no constraint.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -278,6 +279,7 @@ def neighbour(
     return next(filter(None, (_version(name, v, release, build) for v in good)), None)
 
 
+@functools.lru_cache(4096)
 def has_python(release: str, key: str | None, tag: str) -> bool:
     """Tell whether *release* was published for the Python *tag*; True when that is unknown."""
     known = releases.torch_release(release)
@@ -286,6 +288,7 @@ def has_python(release: str, key: str | None, tag: str) -> bool:
     return any(_python_matches(entry, tag) for entry in known.pythons.get(key, ()))
 
 
+@functools.lru_cache(4096)
 def numbers(text: str) -> tuple[int, ...]:
     """Return the leading numbers of a version, a driver or a Python."""
     found = re.match(r"\d+(?:\.\d+)*", text)
@@ -345,8 +348,10 @@ def _torch(wish: Wish) -> Iterator[Constraint]:
         return
     specifier, label = _wanted_torch(wish.torch)
 
+    meant = functools.cache(functools.partial(specifier.contains, prereleases=True))
+
     def admits(release: str, build: builds.Build) -> bool:
-        return specifier.contains(release, prereleases=True) and label in ("", build.tag)
+        return label in ("", build.tag) and meant(release)
 
     yield Constraint("torch", f"torch {wish.torch}", wish.torch, "what was asked for", admits)
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from torchdoctor import effects, places, shells, steps, trials
 from torchdoctor.facts import (
     Build,
+    Distribution,
     DllFile,
     DllLoad,
     Facts,
@@ -28,6 +30,10 @@ from torchdoctor.tables import windows as table
 MSVCP = "msvcp140.dll"
 ALIKE = {"998": "1114"}
 """An access violation while a DLL starts is 1114 on Windows and 998 under Wine."""
+_FROZEN = re.compile(
+    r"\\_MEI\w+\\|\\_internal\\|\\lib\\library\.zip\\|\\lib\\torch\\lib\\", re.IGNORECASE
+)
+"""Folders of programs that PyInstaller and cx_Freeze made."""
 # Whose message it is when no file is named.
 _OF_TORCH = re.compile(r"torch|c10|shm|fbgemm|asmjit|caffe2|libiomp5|cudnn|cublas", re.IGNORECASE)
 
@@ -87,9 +93,15 @@ def is_known(windows: Windows | Unknown | None) -> bool:
 
 
 def confidence(
-    load: DllLoad, symptoms: tuple[Symptom, ...] | Unknown, trial: ImportTrial | Unknown
+    load: DllLoad,
+    symptoms: tuple[Symptom, ...] | Unknown,
+    trial: ImportTrial | Unknown,
+    windows: Windows | Unknown | None = None,
 ) -> Confidence:
     """Return how sure *load* is: less where something was assumed, least where it was seen else."""
+    other = really_loaded(windows, places.last(load.culprit).lower())
+    if other and load.kind != "missing" and not places.same(other, load.culprit):
+        return "possible"
     if isinstance(trial, ImportTrial) and not isinstance(symptoms, Unknown):
         codes = [t.code for t in _messages(symptoms)]
         if codes and str(load.error) not in codes:
@@ -117,6 +129,12 @@ def evidence(load: DllLoad, trial: ImportTrial | Unknown) -> tuple[Evidence, ...
     return (*found, *trials.evidence(trial))
 
 
+def is_frozen(path: str) -> bool:
+    """Tell whether *path* is in a frozen program, not in an environment."""
+    below = path[max(path.lower().rfind("site-packages"), 0) :]
+    return bool(_FROZEN.search(below))
+
+
 def number(load: DllLoad) -> str:
     """Return the error as torch reports it, with the DLL that it names."""
     named = places.last(load.named)
@@ -131,24 +149,54 @@ def release(torch: Build | Unknown | None) -> str | None:
 def runtime(windows: Windows | Unknown | None) -> DllFile | None:
     """Return the msvcp140.dll that a process gets, or the version that a list has for it.
 
-    The file that wins the search comes first, then the one beside python.exe, then System32's,
-    and only where no file was looked at, what the registry or a list says.
+    The file that a real import loaded comes first, then the one that wins the search, then the one
+    beside python.exe, then System32's, and only where no file was looked at, what the registry or a
+    list says.
     """
     if not isinstance(windows, Windows):
         return None
-    if not isinstance(windows.needs, Unknown):
-        for need in windows.needs:
-            if need.dll == MSVCP and need.winner:
-                return need.winner
+    if winner := _taken(windows) or _won(windows):
+        return winner
     if not isinstance(windows.copies, Unknown):
-        for role in ("application", "system32"):
-            found = next((c for c in windows.copies if c.role == role), None)
-            if found:
-                return found
-        return None
+        of_role = {c.role: c for c in reversed(windows.copies)}
+        return of_role.get("application") or of_role.get("system32")
     if isinstance(windows.registered, Unknown) or "x64" not in windows.registered:
         return None
     return DllFile("", windows.registered["x64"], "registered")
+
+
+def _taken(windows: Windows) -> DllFile | None:
+    path = really_loaded(windows, MSVCP)
+    copies = () if isinstance(windows.copies, Unknown) else windows.copies
+    return next((c for c in copies if places.same(c.path, path)), None)
+
+
+def _won(windows: Windows) -> DllFile | None:
+    needs = () if isinstance(windows.needs, Unknown) else windows.needs
+    return next((n.winner for n in needs if n.dll == MSVCP and n.winner), None)
+
+
+def really_loaded(windows: Windows | Unknown | None, name: str) -> str:
+    """Return the path of the DLL *name* that a real import of torch loaded; "" where not known."""
+    if not isinstance(windows, Windows) or isinstance(windows.loaded, Unknown):
+        return ""
+    return next((p for p in windows.loaded if places.last(p).lower() == name), "")
+
+
+def carriers(
+    distributions: tuple[Distribution, ...] | Unknown, symptoms: tuple[Symptom, ...] | Unknown
+) -> dict[str, table.Carrier]:
+    """Return the packages that bring an old runtime, by name and version where that is known.
+
+    Those come first that were imported before torch, as a console shows.
+    """
+    known = () if isinstance(distributions, Unknown) else distributions
+    installed = {d.name: d.version for d in known}
+    told = () if isinstance(symptoms, Unknown) else symptoms
+    first = [s.values.get("module", "").lower() for s in told if s.name == "imported-first"]
+    names = dict.fromkeys((*first, *installed))
+    found = ((n, installed.get(n), table.carries(n, installed.get(n))) for n in names)
+    return {f"{c.module} {version or ''}".strip(): c for _, version, c in found if c}
 
 
 # ---- steps -------------------------------------------------------------------------------------
@@ -163,10 +211,32 @@ def vc_redist(*, why: str) -> Step:
         why=why,
         layer=Layer.RUNTIME,
         cost=steps.SMALL + steps.ADMIN,
-        effect=_redist_installed,
+        effect=effects.then(_redist_tried, _redist_installed),
         commands=Commands(powershell=winget, cmd=winget),
         needs=("admin", "network"),
     )
+
+
+_OF_RUNTIME = ("vc-runtime-not-found", "runtime-dll-not-found", "windows-exception")
+_CODES = ("126", "127", *effects.DIES_WHILE_IT_STARTS)
+"""What a Visual C++ runtime that is too old, or not there, is told by."""
+
+
+def _redist_tried(facts: Facts) -> Facts:
+    """Return *facts* without what the runtime can be the reason of; other messages stand."""
+    return _without(effects.settled(*_OF_RUNTIME)(facts), _CODES)
+
+
+def _without(facts: Facts, codes: tuple[str, ...]) -> Facts:
+    """Return *facts* without the messages of the loader that have one of *codes*."""
+    if isinstance(facts.symptoms, Unknown):
+        return facts
+    left = tuple(
+        s
+        for s in facts.symptoms
+        if s.name != "winerror-dll" or s.values.get("code", "126") not in codes
+    )
+    return replace(facts, symptoms=left)
 
 
 def _redist_installed(facts: Facts) -> Facts:
@@ -188,19 +258,27 @@ def _redist_installed(facts: Facts) -> Facts:
         copies=copies,
         registered={**known, "x64": table.newest()},
     )
-    return effects.change(windows=changed)(facts)
+    return replace(facts, windows=changed)
+
+
+def becomes(**fields: object) -> Effect:
+    """Return the effect of these parts of ``windows`` being so, and of nothing else."""
+
+    def effect(facts: Facts) -> Facts:
+        if not isinstance(facts.windows, Windows):
+            return facts
+        return replace(facts, windows=replace(facts.windows, **fields))  # type: ignore[arg-type]
+
+    return effect
 
 
 def mended(**fields: object) -> Effect:
     """Return the effect of these parts of ``windows`` being so; torch's DLLs are open again."""
 
     def effect(facts: Facts) -> Facts:
-        if not isinstance(facts.windows, Windows):
-            return effects.untried(facts)
-        known: dict[str, object] = {"torch": effects.TO_TRY, **fields}
-        return effects.change(windows=replace(facts.windows, **known))(facts)  # type: ignore[arg-type]
+        return effects.untried(_without(facts, effects.DIES_WHILE_IT_STARTS))
 
-    return effect
+    return effects.then(effect, becomes(**{"torch": effects.TO_TRY, **fields}))
 
 
 def torch_first(name: str, *, effect: Effect) -> Step:
@@ -219,26 +297,16 @@ def torch_first(name: str, *, effect: Effect) -> Step:
     )
 
 
-def by_hand(  # noqa: PLR0913 - a step has that many sides
-    name: str,
-    title: str,
-    *,
-    why: str,
-    powershell: tuple[str, ...] = (),
-    cmd: tuple[str, ...] = (),
-    effect: Effect | None = None,
-    cost: int = steps.SMALL,
-    layer: Layer = Layer.RUNTIME,
-    admin: bool = False,
-) -> Step:
-    """Return a step of Windows itself; by itself it clears what was tried and worked out."""
-    return Step(
-        name=name,
-        title=title,
-        why=why,
-        layer=layer,
-        cost=cost + (steps.ADMIN if admin else 0),
-        effect=effect or mended(),
-        commands=Commands(powershell=powershell, cmd=cmd),
-        needs=("admin",) if admin else (),
+by_hand = partial(steps.by_hand, layer=Layer.RUNTIME, cost=steps.SMALL, effect=mended())
+"""Return a step of Windows itself; by itself it clears what was tried and worked out."""
+
+
+def bundle(what: str) -> Step:
+    """Return the step that builds a frozen program again with *what* in it."""
+    return by_hand(
+        "bundle-the-dll",
+        f"Build the program again with {what} in it (PyInstaller: --collect-all torch or "
+        "--add-binary; cx_Freeze: --packages=torch, 6.14.5 or newer)",
+        why="A frozen program has only the files that were put into it.",
+        cost=steps.BUILD,
     )

@@ -7,20 +7,25 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from torchdoctor.facts import (
+    AllReduce,
     Build,
     Distribution,
     Driver,
     Facts,
     Interpreter,
+    Linux,
     Module,
     Record,
+    Symptom,
     Unknown,
     Windows,
 )
 from torchdoctor.model import Effect
+from torchdoctor.tables import symptoms as messages
 
 TO_TRY = Unknown("has to be tried again after the plan")
 FAMILY = ("torch", "torchvision", "torchaudio")
+CONDA = ("conda", "mamba", "pixi")
 LASTING = frozenset(
     (
         "reported",
@@ -31,7 +36,11 @@ LASTING = frozenset(
         "container-toolkit-failed",
     )
 )
-"""Messages that another install of torch, or another variable, does not make untrue."""
+"""Messages that another install of torch, or another variable, does not make untrue; with those
+that their own table calls lasting."""
+DIES_WHILE_IT_STARTS = ("1114", "998")
+"""Numbers of Windows for a DLL that dies so. The reason is mostly the Visual C++ runtime, which no
+install of torch changes."""
 
 
 def then(*effects: Effect) -> Effect:
@@ -66,7 +75,7 @@ def packages(
         modules = facts.modules
         for name in FAMILY:
             if name in installed:
-                built = build if build and name == "torch" else build_of(facts, name, installed)
+                built = build_of(facts, name, installed, build if name == "torch" else None)
                 changes[name] = built
                 if not isinstance(modules, Unknown):
                     modules = {**modules, name: _module(name, built)}
@@ -90,13 +99,20 @@ def _dlls_to_try(windows: Windows, installed: Mapping[str, str]) -> Windows:
     return replace(windows, **dict.fromkeys(names, TO_TRY))
 
 
-def build_of(facts: Facts, name: str, installed: Mapping[str, str]) -> Build:
-    """Return the build that ``name==installed[name]`` leaves in the environment."""
+def build_of(
+    facts: Facts, name: str, installed: Mapping[str, str], known: Build | None = None
+) -> Build:
+    """Return the build that ``name==installed[name]`` leaves in the environment.
+
+    *known* is the build, where it is more than its version tells; the installer may be another.
+    """
     version = installed[name]
     label = version.partition("+")[2] or None
     old = getattr(facts, name)
     origin = old.origin if isinstance(old, Build) and _owned(old) else f"{_site(facts)}/{name}"
     distribution = _distribution(facts, name, version)
+    if known is not None:
+        return replace(known, distribution=distribution)
     return Build(
         version,
         cuda=cuda_of(label),
@@ -203,15 +219,27 @@ def _untried(facts: Facts) -> dict[str, object]:
         "companion_trials": TO_TRY,
         "runtime": TO_TRY,
     }
-    changes = {
+    changes: dict[str, object] = {
         name: value
         for name, value in tried.items()
         if not isinstance(getattr(facts, name), Unknown)
     }
+    if isinstance(facts.all_reduce, AllReduce):
+        changes["all_reduce"] = TO_TRY
+    if isinstance(facts.linux, Linux):  # worked out from files, paths and variables
+        names = ("torch", "without", "steered", "extensions", "stacks")
+        changes["linux"] = replace(facts.linux, **dict.fromkeys(names, TO_TRY))
     if not isinstance(facts.symptoms, Unknown):
         # What a report, a compiler or docker said was not said by an import.
-        changes["symptoms"] = tuple(s for s in facts.symptoms if s.name in LASTING)
+        lasting = LASTING | messages.lasting() if facts.symptoms else LASTING
+        left = tuple(s for s in facts.symptoms if s.name in lasting or _dies_while_it_starts(s))
+        changes["symptoms"] = left if left != facts.symptoms else facts.symptoms
     return changes
+
+
+def _dies_while_it_starts(symptom: Symptom) -> bool:
+    code = symptom.values.get("code")
+    return symptom.name == "winerror-dll" and code in DIES_WHILE_IT_STARTS
 
 
 def _distributions(
@@ -225,6 +253,9 @@ def _distributions(
 
 def _distribution(facts: Facts, name: str, version: str) -> Distribution:
     installer = facts.interpreter.installer if isinstance(facts.interpreter, Interpreter) else ""
+    torch = facts.torch.distribution if isinstance(facts.torch, Build) else None
+    if installer in CONDA and torch and torch.installer not in ("", *CONDA):
+        installer = "pip"  # a torch that pip put into a conda environment stays pip's
     known = () if isinstance(facts.distributions, Unknown) else facts.distributions
     # The same version asks for the same packages: a reinstall does not bring what is lacking.
     same = next((d for d in known if d.name == name and d.version == version), None)

@@ -100,6 +100,17 @@ class Limits(_Fact):
     locked_memory: int | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Network(_Fact):
+    """The network of this machine, by its files."""
+
+    interfaces: tuple[str, ...]
+    infiniband: tuple[str, ...] = ()
+    """InfiniBand and RoCE devices."""
+    own_addresses: tuple[str, ...] = ()
+    """What /etc/hosts has for the host's own name."""
+
+
 # ---- the interpreter and its packages ---------------------------------------------------------
 
 
@@ -467,6 +478,9 @@ class Windows(_Fact):
     """The same, were the newest VC++ redistributable installed."""
     after: Mapping[str, DllLoad] | Unknown = NOT_COLLECTED
     """The same in a process that imported this before; or that a package's DLL was loaded in."""
+    loaded: tuple[str, ...] | Unknown = NOT_COLLECTED
+    """The paths of the DLLs that a real import of torch loaded, in their order: not worked out, but
+    told by Windows."""
     companions: Mapping[str, DllLoad] | Unknown = NOT_COLLECTED
     """The compiled files of torchvision and torchaudio, once torch is loaded."""
     needs: tuple[VcNeed, ...] | Unknown = NOT_COLLECTED
@@ -490,6 +504,125 @@ class Windows(_Fact):
     """smart-app-control: off, on, evaluation; code-integrity: off, audit, enforced."""
     headers: bool | Unknown | None = NOT_COLLECTED
     """Whether the interpreter has Python.h and its import library."""
+    status: str | Unknown | None = NOT_COLLECTED
+    """How the interpreter ended where it did not start at all: "0xC0000135"; None = it started."""
+
+
+# ---- what only Linux has ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SoLoad(_Fact):
+    """What the dynamic loader makes of an import, worked out from the files, not tried."""
+
+    kind: str = ""
+    """missing, not-whole, wrong-machine, executable-stack, version, symbol; "" = it loads."""
+    named: str = ""
+    """The path that was asked for."""
+    culprit: str = ""
+    """The file that is wrong; the name of one that is nowhere."""
+    place: str = ""
+    """Where the culprit comes from: torch, environment, system; a variable: LD_PRELOAD,
+    LD_LIBRARY_PATH; "" where it is nowhere."""
+    asks: str = ""
+    """The path of the file that needs it."""
+    chain: tuple[str, ...] = ()
+    """Base names, from the file that was asked for to the culprit."""
+    names: tuple[str, ...] = ()
+    """The versions or symbols that are missing; the first is the one that the message names."""
+    message: str = ""
+    """What the loader would say."""
+    instead: str = ""
+    """The file that would be taken without the variables, and has what is missing."""
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def loads(self) -> bool:
+        """Return whether it works as far as shared objects go."""
+        return not self.kind
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SoFile(_Fact):
+    """A shared object that the loader takes for a name, and why that one."""
+
+    name: str
+    path: str
+    how: str
+    """LD_PRELOAD, rpath, LD_LIBRARY_PATH, runpath, cache, default, path, loaded."""
+    instead: str = ""
+    """The file that would be taken without the variables, where that is another; "" = none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Linux(_Fact):
+    """What only a Linux machine has: the shared objects. Each part is unknown on its own."""
+
+    torch: SoLoad | Unknown = NOT_COLLECTED
+    without: SoLoad | Unknown = NOT_COLLECTED
+    """The same without LD_LIBRARY_PATH and LD_PRELOAD."""
+    steered: tuple[SoFile, ...] | Unknown = NOT_COLLECTED
+    """Files that torch takes because of these variables, where it would take others."""
+    extensions: Mapping[str, tuple[SoLoad, ...]] | Unknown = NOT_COLLECTED
+    """By package: its compiled files that need torch's, once torch is loaded."""
+    stacks: tuple[str, ...] | Unknown = NOT_COLLECTED
+    """Files that torch and those load and that ask for an executable stack."""
+    glibc: str | Unknown | None = NOT_COLLECTED
+    """The release of the C library, by the newest version that it defines."""
+
+
+# ---- an all_reduce that was tried ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RankEvent(_Fact):
+    """What a rank said of a stage: enter, call (just before it blocks), ok, error or fact."""
+
+    stage: str
+    kind: str
+    at: float
+    """Seconds since the run began."""
+    values: Mapping[str, object] = field(default_factory=dict)
+    symptoms: tuple[str, ...] = ()
+    """The names of the known messages in an error."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RankRun(_Fact):
+    """One rank: what it said, how it ended, and where it was when it was ended."""
+
+    rank: int
+    events: tuple[RankEvent, ...] = ()
+    started: bool = True
+    reason: str = ""
+    """Why it could not be started, or why nothing is known of it."""
+    exit_code: int | None = None
+    signal: str | None = None
+    ended_by_us: bool = False
+    ended_at: float | None = None
+    """When it ended by itself, in seconds since the run began."""
+    state: str = ""
+    """What the kernel says of one that had to be ended: "S do_wait", "T do_signal_stop"."""
+    stack: str = ""
+    symptoms: tuple[str, ...] = ()
+    """The names of the known messages in what it printed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AllReduce(_Fact):
+    """One all_reduce over ``world`` ranks, and how its ranks fared."""
+
+    world: int
+    ranks: tuple[RankRun, ...]
+    ended: str = "done"
+    """done, rank-ended, stage-limit, limit, stopped: why the run was over."""
+    seconds: float = 0.0
+    fingerprints: Mapping[int, str] = field(default_factory=dict)
+    """Which collective each rank called, where torch found that they differ."""
+    unheard: tuple[int, ...] = ()
+    """Ranks on other machines of which nothing came here."""
+    again: Mapping[str, AllReduce] = field(default_factory=dict)
+    """The same tried once more after it failed, by what was changed."""
 
 
 # ---- what was asked ---------------------------------------------------------------------------
@@ -512,6 +645,7 @@ class Facts(_Fact):
     cpu: Cpu | Unknown = NOT_COLLECTED
     container: Container | Unknown | None = NOT_COLLECTED
     limits: Limits | Unknown = NOT_COLLECTED
+    network: Network | Unknown | None = NOT_COLLECTED
     interpreter: Interpreter | Unknown = NOT_COLLECTED
     variables: Mapping[str, str] | Unknown = NOT_COLLECTED
     search_path: tuple[str, ...] | Unknown = NOT_COLLECTED
@@ -532,12 +666,15 @@ class Facts(_Fact):
     trial_after: Mapping[str, ImportTrial] | Unknown = NOT_COLLECTED
     """Imports of torch after other modules (``--after``), by the names of those."""
     windows: Windows | Unknown | None = NOT_COLLECTED
+    linux: Linux | Unknown | None = NOT_COLLECTED
     symptoms: tuple[Symptom, ...] | Unknown = NOT_COLLECTED
     driver: Driver | Unknown | None = NOT_COLLECTED
     gpus: tuple[Gpu, ...] | Unknown = NOT_COLLECTED
     device_nodes: tuple[DeviceNode, ...] | Unknown = NOT_COLLECTED
     kernel: Kernel | Unknown = NOT_COLLECTED
     toolkits: tuple[Toolkit, ...] | Unknown = NOT_COLLECTED
+    all_reduce: AllReduce | Unknown | None = None
+    """The one that was asked for (``all-reduce``, ``check --all-reduce``); None without one."""
     expectation: Expectation = Expectation()
     remarks: tuple[str, ...] = ()
     """What could not be read although it looked like something known, and what contradicts

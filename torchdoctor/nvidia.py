@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 from packaging.requirements import Requirement
 
 from torchdoctor import gpu, requirements
-from torchdoctor.facts import Build, Distribution, Interpreter, Platform, Symptom, Unknown
+from torchdoctor.facts import (
+    Build,
+    Distribution,
+    Interpreter,
+    Platform,
+    Runtime,
+    Symptom,
+    Unknown,
+)
 from torchdoctor.tables import libraries, releases
 
 LIBRARIES = ("nvidia-", "cuda-toolkit")
@@ -39,6 +49,29 @@ def absent(symptoms: tuple[Symptom, ...] | Unknown) -> frozenset[str]:
     told = () if isinstance(symptoms, Unknown) else symptoms
     found = (s.values.get("library", "") for s in told if s.name == "shared-library-missing")
     return frozenset(library.rpartition("/")[2] for library in found if library)
+
+
+def cudnn_major(
+    torch: Build | Unknown,
+    distributions: tuple[Distribution, ...] | Unknown,
+    runtime: Runtime | Unknown,
+    platform: Platform | Unknown,
+) -> str | None:
+    """Return the major of the cuDNN of *torch*: as it says, by its wheels, by the tables."""
+    if isinstance(runtime, Runtime) and runtime.cudnn:
+        return runtime.cudnn.partition(".")[0]
+    known = () if isinstance(distributions, Unknown) else distributions
+    for distribution in known:
+        if distribution.name.startswith("nvidia-cudnn-cu"):
+            return distribution.version.partition(".")[0]
+    release = releases.torch_release(torch.version) if isinstance(torch, Build) else None
+    if release is None:
+        return None
+    for key in (*gpu.platform_keys(platform), "linux_x86_64"):
+        for name, pin in release.nvidia_pins.get(key, {}).items():
+            if found := name.startswith("nvidia-cudnn-cu") and re.search(r"\d+", pin):
+                return found[0]
+    return None
 
 
 def _by_table(torch: Build, platform: Platform, gone: frozenset[str]) -> list[Requirement]:

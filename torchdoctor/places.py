@@ -64,3 +64,12 @@ def entries(variable: str) -> tuple[str, ...]:
     """Return the folders in the value of a variable such as PYTHONPATH or LD_LIBRARY_PATH."""
     separator = ";" if ";" in variable or _WINDOWS.match(variable) else ":"
     return tuple(entry for entry in variable.split(separator) if entry)
+
+
+def package_of(file: str) -> str:
+    """Return the package that a compiled file in site-packages is of; empty if none is told."""
+    parts = plain(file).split("/")
+    start = next((i + 1 for i, p in enumerate(parts) if p.endswith("-packages")), 0)
+    top = parts[start].partition(".")[0] if start and start < len(parts) else ""
+    name = re.sub(r"_(?:2_)?cuda$|_cuda_lib$|_c$", "", top).replace("_", "-")
+    return "" if name in ("torchgen", "functorch") else name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 
 from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
@@ -65,6 +66,7 @@ def closure(
     return tuple(found)
 
 
+@functools.lru_cache(4096)
 def parse(text: str) -> Requirement | None:
     """Return a Requires-Dist line as a requirement; None when it is none."""
     try:

@@ -23,8 +23,8 @@ from .redist import (
     Judged,
     Registered,
     Winner,
+    bears_mutex,
     judge,
-    mutex_at_least,
     of_runtime,
     requirements,
     version,
@@ -203,7 +203,7 @@ class _Whole:
             facts = folder.files.get(MSVCP)
             if folder.role != "package" or normal(folder.path).startswith(torch):
                 continue
-            if facts and facts.version and facts.version < mutex_at_least():
+            if facts and facts.version and bears_mutex(facts.version) is False:
                 name = _package_of(folder.path)
                 found.setdefault(name, Before(loaded=(ntpath.join(folder.path, MSVCP),)))
         return found

@@ -12,7 +12,9 @@ The rules, and where they come from:
   https://learn.microsoft.com/windows/win32/api/libloaderapi/nf-libloaderapi-loadlibraryexw
 - What a DLL needs is searched by its bare name, even when the DLL itself was given by its path.
 - A file for another processor is passed over while a search goes on, and is the error (193) when
-  nothing better comes (Wine's loader does so; that Windows does is inference).
+  nothing better comes. That Windows does so is inference, and each answer that stands on it says
+  so; Wine's loader stops there, with 126.
+- A bare name with LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR is refused (87): there is no folder to start in.
 - First everything is mapped: what is missing is 126, what is no whole file is 193. Then symbols
   are bound: a name that is not there is 127, an ordinal 182. Only then do the DLLs initialise,
   each after those that it needs: 1114. So a missing DLL anywhere hides an old runtime.
@@ -26,8 +28,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Literal
 
-from .dll_facts import DllFacts, Need
-from .redist import MSVCP, constexpr_mutex, mutex_at_least
+from .dll_facts import DllFacts, Need, Version
+from .redist import MSVCP, bears_mutex, constexpr_mutex, mutex_at_least, mutex_faults_to
 from .tables import load as table
 
 LOAD_DIR = 0x100
@@ -37,10 +39,18 @@ DEFAULT_DIRS = 0x1000
 ALTERED = 0x8
 """LOAD_WITH_ALTERED_SEARCH_PATH."""
 
-MISSING, NO_NAME, NO_ORDINAL, BAD_IMAGE, INIT_FAILED = 126, 127, 182, 193, 1114
+MISSING, NO_NAME, NO_ORDINAL, BAD_IMAGE, INIT_FAILED, NO_PATH = 126, 127, 182, 193, 1114, 87
 
 Role = Literal["application", "system32", "windows", "registered", "working", "path", "package"]
-Kind = Literal["missing", "not-whole", "wrong-machine", "no-symbol", "old-runtime", "no-extension"]
+Kind = Literal[
+    "missing",
+    "not-whole",
+    "wrong-machine",
+    "no-symbol",
+    "old-runtime",
+    "no-extension",
+    "no-path",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +80,8 @@ class Machine:
     """All that the search of one process depends on.
 
     ``folders`` with the role ``registered`` are in the order of their registration. In which
-    order Windows searches them is not documented; the newest comes first unless
-    ``newest_first`` is off (Wine's order). ``api_sets`` is the list of the running Windows; None
+    order Windows searches them is not documented; the newest comes first (so it was seen under
+    Wine), unless ``newest_first`` is off. ``api_sets`` is the list of the running Windows; None
     takes every such name to be there.
     """
 
@@ -136,6 +146,10 @@ def normal(path: str) -> str:
 def base(path: str) -> str:
     """Return the base name of *path* in lower case."""
     return ntpath.basename(path).lower()
+
+
+def _dotted(version: Version) -> str:
+    return ".".join(map(str, version))
 
 
 @cache
@@ -204,6 +218,7 @@ class _Call:
     def __init__(self, machine: Machine, target: str, flags: int) -> None:
         self.machine = machine
         self.target = target
+        self.flags = flags
         self.folders = folders_searched(machine, flags, target)
         known = machine.known_dlls
         self.known = _known_dlls() if known is None else known
@@ -235,6 +250,9 @@ class _Call:
         name = base(self.target)
         loaded = self.machine.loaded.get(name)
         if not ntpath.dirname(self.target):
+            if self.flags & LOAD_DIR:
+                why = "a bare name has no folder in which the search could start"
+                return Problem("no-path", NO_PATH, self.target, (self.target,), detail=why)
             found = self.look(name)
             if found is None:
                 return Problem("missing", MISSING, self.target, (self.target,))
@@ -275,11 +293,18 @@ class _Call:
                 facts = folder.files[name]
                 path = ntpath.join(folder.path, facts.name if facts else name)
                 if facts is None or facts.broken or self._runs(facts, folder.role):
-                    return Module(path, facts)
+                    return self._passing_over(misfit, Module(path, facts))
                 misfit = misfit or self._unfit(path, facts)
             elif not folder.complete and (part := self._part(folder, name)):
-                return part
+                return self._passing_over(misfit, part)
         return misfit
+
+    def _passing_over(self, misfit: Problem | None, found: Module) -> Module:
+        """Return *found*, which the search came to because it went on after *misfit*."""
+        if misfit:
+            said = f"{misfit.culprit} is passed over, as {misfit.detail}: {found.path} is taken"
+            self.assumed[said] = None
+        return found
 
     def _is_api_set(self, name: str) -> bool:
         if not name.startswith(("api-ms-win-", "ext-ms-")):
@@ -387,8 +412,13 @@ class _Call:
             path, runtime = edge.source.path, edge.source.facts
             if runtime is None or runtime.version is None:
                 self.assumed[f"the version of {path} is not known"] = None
-            elif runtime.version < mutex_at_least():
-                has, needs = (".".join(map(str, v)) for v in (runtime.version, mutex_at_least()))
+                continue
+            bears = bears_mutex(runtime.version)
+            has, needs, last = map(_dotted, (runtime.version, mutex_at_least(), mutex_faults_to()))
+            if bears is None:
+                said = f"{path} is {has}; {needs} is known to do, {last} not to, it is in between"
+                self.assumed[said] = None
+            elif not bears:
                 detail = f"it is {has}, {ntpath.basename(module.path)} needs {needs}"
                 chain = (*self._chain(module), ntpath.basename(path))
                 yield Problem("old-runtime", INIT_FAILED, path, chain, detail=detail)

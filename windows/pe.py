@@ -189,7 +189,7 @@ class _Image:
         # Names and lists that do not overlap fit into the file. Where they do not fit, they
         # overlap, and what they say could grow with the square of the file.
         self._names_left = self._lists_left = self._size
-        if data[:2] != b"MZ":
+        if self._size < 2 or data[:2] != b"MZ":  # noqa: PLR2004 - its length
             raise NotPe("it does not start as a program or DLL does" if data else "it is empty")
         try:
             self._read_headers()
@@ -198,7 +198,7 @@ class _Image:
 
     def _read_headers(self) -> None:
         (start,) = self._unpack("<I", 0x3C)
-        if self._data[start : start + 4] != b"PE\0\0":
+        if start + 4 > self._size or self._data[start : start + 4] != b"PE\0\0":
             if start >= self._size:
                 raise DamagedPe("it ends before the PE header")
             raise NotPe("it is a DOS program, not a PE file")

@@ -2,7 +2,9 @@
 
 Its source is piped to the interpreter under test, with one argument, a JSON object:
 
-``after``  modules to import first, as the user's program does; torch is never imported
+``after``  modules to import first, as the user's program does; torch is not imported
+``trace``  nothing but this: import torch, no further than its compiled part, and tell which DLLs
+           that loads, in their order
 
 One JSON object a line; the last one has ``done``. What fails is told under ``errors``, by the name
 of what was looked at. Only facts are told, as the system gives them; nothing is written.
@@ -31,9 +33,14 @@ MOST = 4096
 LONGEST_PATH = 32768
 CODE_INTEGRITY = 103
 """SystemCodeIntegrityInformation, of NtQuerySystemInformation."""
+LOADED = 1
+"""LDR_DLL_NOTIFICATION_REASON_LOADED; the other one is 2, for unloaded."""
 
 errors = {}  # type: dict[str, str]
 registered = []  # type: list[str]
+noticed = []  # type: list[list[object]]
+kept = []  # type: list[object]
+"""What must live as long as the process: Windows calls it."""
 
 
 def say(**what: object) -> None:
@@ -316,10 +323,102 @@ def imports(names: list[str]) -> dict[str, object]:
     return told
 
 
+# ---- what torch loads --------------------------------------------------------------------------
+
+
+def notice() -> bool:
+    """Have Windows tell of every DLL that is loaded or unloaded from here on."""
+
+    class Name(ctypes.Structure):
+        _fields_ = [
+            ("length", wintypes.USHORT),
+            ("room", wintypes.USHORT),
+            ("text", ctypes.c_void_p),
+        ]
+
+    class Notice(ctypes.Structure):
+        _fields_ = [
+            ("flags", wintypes.ULONG),
+            ("full", ctypes.POINTER(Name)),
+            ("base", ctypes.POINTER(Name)),
+            ("address", ctypes.c_void_p),
+            ("size", wintypes.ULONG),
+        ]
+
+    kind = ctypes.WINFUNCTYPE(  # type: ignore[attr-defined,unused-ignore]
+        None, wintypes.ULONG, ctypes.POINTER(Notice), ctypes.c_void_p
+    )
+
+    def told(reason: int, notice: object, _: object) -> None:
+        # Windows holds its lock meanwhile: nothing may be loaded here, and nothing raised.
+        name = notice[0].full[0]  # type: ignore[index]
+        if len(noticed) < MOST and name.text:
+            path = ctypes.wstring_at(name.text, name.length // 2)
+            noticed.append(["loaded" if reason == LOADED else "unloaded", path])
+
+    callback = kind(told)
+    cookie = ctypes.c_void_p()
+    call = function(
+        library("ntdll.dll"),
+        "LdrRegisterDllNotification",
+        ctypes.c_long,
+        *(wintypes.ULONG, kind, ctypes.c_void_p, ctypes.c_void_p),
+    )
+    status = call(0, callback, None, ctypes.byref(cookie))
+    if status:
+        raise OSError(status, "LdrRegisterDllNotification")
+    kept.extend((callback, cookie))
+    return True
+
+
+class Enough(BaseException):
+    """The compiled part of torch is loaded."""
+
+
+def stop_at_extension() -> None:
+    """Have the import of torch end once torch._C is loaded: the rest loads no DLLs of its own."""
+    from importlib.machinery import ExtensionFileLoader, PathFinder
+
+    class Loader(ExtensionFileLoader):
+        def exec_module(self, module: object) -> None:  # noqa: ARG002 - as it is called
+            raise Enough
+
+    class Finder:
+        @staticmethod
+        def find_spec(name: str, path: object = None, target: object = None) -> object:
+            if name != "torch._C":
+                return None
+            spec = PathFinder.find_spec(name, path, target)  # type: ignore[arg-type]
+            if spec is not None and isinstance(spec.loader, ExtensionFileLoader):
+                spec.loader = Loader(spec.loader.name, spec.loader.path)
+            return spec
+
+    sys.meta_path.insert(0, Finder)  # type: ignore[arg-type]
+
+
+def trace() -> dict[str, object]:
+    """Import torch up to its compiled part; return how that went, and what was loaded."""
+    stop_at_extension()
+    ended = None
+    say(stage="trace")
+    try:
+        __import__("torch")
+    except Enough:
+        pass
+    except BaseException as failure:
+        ended = "%s: %s" % (type(failure).__name__, str(failure)[:400])
+    return {"ended": ended, "notices": noticed}
+
+
 def main() -> None:
     """Look at one thing after the other and say each at once."""
     options = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
     after = [str(name) for name in options.get("after", [])]
+    if options.get("trace"):
+        tell("notice", notice)
+        tell("trace", trace)
+        say(errors=errors, done=True)
+        return
     tell("interpreter", interpreter)
     tell("packages", packages)
     tell("before", modules)

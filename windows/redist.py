@@ -27,9 +27,9 @@ State = Literal["met", "older", "absent", "unknown"]
 class Requirement:
     """One thing that files ask of the runtime.
 
-    ``present``: the DLL has to be there. ``mutex``: its version has to be *at_least*, or code
-    that locks a mutex while it starts dies. ``rule``: Microsoft's rule that the runtime be no
-    older than the newest toolset; older ones mostly work, so it only warns.
+    ``present``: the DLL has to be there. ``mutex``: it must not be too old (:func:`bears_mutex`),
+    or code that locks a mutex while it starts dies. ``rule``: Microsoft's rule that the runtime be
+    no older than the newest toolset; older ones mostly work, so it only warns.
     """
 
     kind: Literal["present", "mutex", "rule"]
@@ -96,8 +96,22 @@ def constexpr_mutex(facts: DllFacts) -> bool:
 
 @cache
 def mutex_at_least() -> Version:
-    """Return the first version of msvcp140.dll that bears such modules."""
+    """Return the oldest version of msvcp140.dll that such modules were seen to start on."""
     return version(load("runtime")["constexpr_mutex"]["at_least"])
+
+
+@cache
+def mutex_faults_to() -> Version:
+    """Return the newest version of msvcp140.dll that such modules were seen to fault on."""
+    return version(load("runtime")["constexpr_mutex"]["faults_to"])
+
+
+def bears_mutex(found: Version) -> bool | None:
+    """Return whether msvcp140.dll *found* bears such modules; None where nobody has seen it."""
+    if found >= mutex_at_least():
+        return True
+    last = mutex_faults_to()
+    return False if found[: len(last)] <= last else None
 
 
 def version(text: str) -> Version:
@@ -193,5 +207,8 @@ def _state(
         return "met", winner
     if winner.version is None:
         return "unknown", winner
+    if requirement.kind == "mutex":
+        bears = bears_mutex(winner.version)
+        return ("unknown" if bears is None else "met" if bears else "older"), winner
     assert requirement.at_least is not None
     return ("met" if winner.version >= requirement.at_least else "older"), winner

@@ -51,6 +51,7 @@ TARGETS = (
     Target("static check", "collect_env", 0.1),
     Target("full check", "bare import", 1.15),
     Target("--version", "python -c pass", 3.0),
+    Target("all-reduce", "bare all_reduce", 1.15),
 )
 
 
@@ -62,6 +63,16 @@ def commands(python: str) -> dict[str, Command]:
         Command("static check", ((*check, "--no-import"),), healthy),
         Command("full check", (check,), healthy),
         Command("--version", ((*doctor, "--version"),), lambda text: "0." in text or "1." in text),
+        Command(
+            "all-reduce",
+            ((*doctor, "all-reduce", "--format", "json", "--python", python),),
+            lambda text: json.loads(text)["data"]["all_reduce"]["verdict"] == {"ok": True},
+        ),
+        Command(
+            "bare all_reduce",
+            ((python, str(Path(__file__).with_name("bare_all_reduce.py"))),),
+            lambda text: text == "right\n",
+        ),
         Command("python -c pass", ((sys.executable, "-c", "pass"),), lambda text: not text),
         Command(
             "pip check",

@@ -16,11 +16,14 @@ from torchdoctor.facts import (
     Driver,
     ErrorText,
     Expectation,
+    Facts,
     Gpu,
     ImportTrial,
     Interpreter,
+    Linux,
     Platform,
     Runtime,
+    SoLoad,
     Symptom,
     Unknown,
     Windows,
@@ -92,6 +95,32 @@ def dist(name: str, version: str, **changes: object) -> Distribution:
         "installer": "pip",
     }
     return Distribution(**known | changes)  # type: ignore[arg-type]
+
+
+def torch_and(torch: Build, *installed: Distribution, **more: object) -> dict[str, object]:
+    """Return the facts of a Linux environment that holds *torch* and what else is installed."""
+    known: dict[str, object] = {
+        "platform": linux(),
+        "interpreter": interpreter(),
+        "torch": torch,
+        "distributions": (torch.distribution, *installed),
+    }
+    return known | more
+
+
+def without_torch(**changes: object) -> Facts:
+    """Return the facts of a Linux machine with an A100 and an environment that holds nothing."""
+    known: dict[str, object] = {
+        "platform": linux(),
+        "interpreter": interpreter(),
+        "driver": driver(),
+        "gpus": (a100(),),
+        "torch": None,
+        "torchvision": None,
+        "torchaudio": None,
+        "distributions": (),
+    }
+    return Facts(**known | changes)  # type: ignore[arg-type]
 
 
 def build(version: str = "2.13.0+cu130", name: str = "torch", **changes: object) -> Build:
@@ -232,9 +261,36 @@ def system(load: DllLoad | Unknown = NOT_COLLECTED, **changes: object) -> Window
     return Windows(**known | changes)  # type: ignore[arg-type]
 
 
-def dll_error(code: str, file: str = "", **values: str) -> Symptom:
+def dll_error(code: str, file: str, **values: str) -> Symptom:
     """Return the message that the DLL *file* of torch did not load."""
     path = rf"C:\env\Lib\site-packages\torch\lib\{file}"
-    return symptom(
-        "winerror-dll", "import torch", code=code, **({"file": path} if file else {}), **values
-    )
+    return symptom("winerror-dll", "import torch", code=code, file=path, **values)
+
+
+def unloadable(kind: str, **changes: object) -> SoLoad:
+    """Return what the loader of Linux makes of torch when libtorch_python.so lacks something."""
+    lib = f"{SITE}/torch/lib"
+    known: dict[str, object] = {
+        "kind": kind,
+        "named": f"{SITE}/torch/_C.cpython-312-x86_64-linux-gnu.so",
+        "culprit": f"{lib}/libtorch_python.so",
+        "place": "torch",
+        "asks": f"{lib}/libtorch_python.so",
+        "chain": ("_C.cpython-312-x86_64-linux-gnu.so", "libtorch_python.so"),
+        "names": ("missing_name",),
+        "message": f"{lib}/libtorch_python.so: {kind}",
+    }
+    return SoLoad(**known | changes)  # type: ignore[arg-type]
+
+
+def loader(torch: SoLoad | None = None, **changes: object) -> Linux:
+    """Return shared objects of a glibc 2.39 that load, or of which torch does not."""
+    known: dict[str, object] = {
+        "torch": torch or SoLoad(),
+        "without": SoLoad(),
+        "steered": (),
+        "extensions": {},
+        "stacks": (),
+        "glibc": "2.39",
+    }
+    return Linux(**known | changes)  # type: ignore[arg-type]

@@ -76,3 +76,13 @@ def test_it_cannot_tell_without_a_trial_and_is_quiet_for_cuda(judge: Judge) -> N
     assert judge(torch=BUILD).status == "unknown"
     known = make.runtime(make.device(make.a100(), FAILS))
     assert names(judge(torch=make.build(), runtime=known).findings) == []
+
+
+def test_a_pasted_report_is_offered_the_override_too(judge: Judge, cure: Planner) -> None:
+    torch = make.build("2.0.0+rocm5.4.2", hip=None)  # by its label alone
+    known = {"torch": torch, "gpus": (Gpu("AMD Radeon RX 6600", "amd", gfx="gfx1032"),)}
+    (found,) = judge(**known).findings
+    assert found.steps[0].commands.bash == ("export HSA_OVERRIDE_GFX_VERSION=10.3.0",)
+    assert cure(**known).verdict == "healthy"
+    fits = known | {"gpus": (Gpu("AMD Radeon RX 6800", "amd", gfx="gfx1030"),)}
+    assert judge(**fits).status == "clear"

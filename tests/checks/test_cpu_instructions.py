@@ -59,3 +59,37 @@ def test_a_virtual_machine_is_given_the_hosts_processor(cure: Planner) -> None:
     plan = cure(**known, cpu=machine)
     assert plan.verdict == "healthy"
     assert plan.steps[0].step.name == "pass-the-host-processor-through"
+
+
+TOLD = make.symptom("fatal-signal", "a text", "import torch: SIGILL", kind="Illegal instruction")
+
+
+def test_what_a_user_saw_counts_where_nothing_was_tried(judge: Judge, cure: Planner) -> None:
+    (found,) = judge(symptoms=(TOLD,), cpu=make.OLD_CPU, platform=make.linux()).findings
+    assert (found.name, found.confidence) == ("cpu-instruction-missing", "likely")
+    assert "AVX" in found.summary
+    assert not found.steps[0].commands
+    plan = cure(symptoms=(TOLD,), cpu=make.OLD_CPU, platform=make.linux())
+    assert plan.verdict == "healthy"
+
+
+def test_another_program_or_another_signal_is_not_torch(judge: Judge) -> None:
+    here = {"platform": make.linux(), "cpu": make.OLD_CPU}
+    other = make.symptom("fatal-signal", "a text", "$ ./ffmpeg SIGILL", kind="Illegal instruction")
+    assert judge(symptoms=(other,), **here).status == "unknown"
+    fault = make.symptom("fatal-signal", "a text", "import torch", kind="Segmentation fault")
+    assert judge(symptoms=(fault,), **here).status == "unknown"
+    assert judge(symptoms=(TOLD,), **here | {"cpu": make.NEW_CPU}).status == "clear"
+
+
+def test_the_instruction_sets_tell_the_family_where_nothing_else_does(judge: Judge) -> None:
+    pentium = Cpu("G4400", frozenset({"sse2", "sse4_2"}), 2)
+    assert judge(symptoms=(TOLD,), cpu=pentium).status == "found"
+    assert judge(symptoms=(TOLD,), cpu=PI).status == "found"
+    assert judge(symptoms=(TOLD,), cpu=Cpu("?", frozenset({"vsx"}), 2)).status == "unknown"
+
+
+def test_what_was_tried_goes_before_what_was_told(judge: Judge) -> None:
+    here = {"platform": make.linux(), "cpu": make.OLD_CPU}
+    tried = judge(symptoms=(TOLD,), **here, trial=make.imported())
+    assert tried.status == "clear"

@@ -148,3 +148,31 @@ def test_cards_that_the_driver_numbers_are_usable_where_it_was_not_asked(judge: 
     assert judge(**here).status == "found"
     seen = Gpu("NVIDIA A100-SXM4-80GB")
     assert judge(**here | {"gpus": (seen,)}).status == "clear"
+
+
+TOLD = make.symptom("cuda-told", "a text", "CUDA version: 12.5", cuda="12.5")
+
+
+def test_a_cuda_that_is_written_down_beside_a_cpu_build_is_likely(
+    judge: Judge, cure: Planner
+) -> None:
+    known = {"torch": make.build("2.2.1+cpu"), "symptoms": (TOLD,)}
+    (found,) = judge(**known).findings
+    assert (found.name, found.severity, found.confidence) == (
+        "cpu-only-build",
+        "warning",
+        "likely",
+    )
+    assert "CUDA 12.5" in found.summary
+    assert "torch==2.2.1+cu121" in found.steps[0].commands.bash[0]
+    assert cure(**known).verdict == "healthy"
+
+
+def test_it_counts_for_nothing_where_more_is_known(judge: Judge) -> None:
+    known = {"symptoms": (TOLD,), "torch": CPU}
+    assert judge(**known, gpus=()).findings == ()
+    assert judge(**known, driver=None).findings == ()
+    assert judge(symptoms=(TOLD,), torch=make.build("2.13.0+cu130")).findings == ()
+    assert judge(symptoms=(TOLD,)).findings == ()
+    ours = make.symptom("cuda-told", "output of import torch", cuda="12.5")
+    assert judge(symptoms=(ours,), torch=CPU).findings == ()

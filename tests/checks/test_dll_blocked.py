@@ -1,7 +1,8 @@
 import pytest
 
-from tests.checks.make import dll_error, imported, linux, system, windows
+from tests.checks.make import dll_error, dll_load, imported, linux, raised, system, windows
 from tests.conftest import Judge, Planner
+from torchdoctor.facts import DllLoad, Unknown
 
 CASES = {
     "4551": ("app-control-blocked", "refuses c10_cuda.dll, which is not signed"),
@@ -42,3 +43,56 @@ def test_another_number_or_system_is_not_concerned(judge: Judge) -> None:
     seen = (dll_error("4551", "shm.dll"),)
     assert judge(platform=linux(), symptoms=seen).status == "clear"
     assert judge(platform=windows()).status == "unknown"
+
+
+# ---- a policy, and no number ----
+
+SILENT = raised("ImportError", "DLL load failed while importing _C: ...")
+ON = {"smart-app-control": "on"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        (ON, "Smart App Control is in force"),
+        (
+            {"smart-app-control": "off", "code-integrity": "enforced"},
+            "a code integrity policy is in force",
+        ),
+    ],
+)
+def test_a_policy_in_force_is_one_reason_where_the_files_give_none(
+    judge: Judge, cure: Planner, policy: dict[str, str], said: str
+) -> None:
+    here = system(DllLoad(), policy=policy)
+    known = {"platform": windows(), "windows": here, "symptoms": (), "trial": SILENT}
+    (finding,) = judge(**known).findings
+    assert (finding.name, finding.confidence) == ("app-control-blocked", "possible")
+    assert said in finding.summary
+    assert cure(**known).verdict == "healthy"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"windows": system(DllLoad(), policy={"smart-app-control": "evaluation"})},
+        {"windows": system(DllLoad(), policy={"code-integrity": "audit"})},
+        {"windows": system(DllLoad(), policy=Unknown())},
+        {"windows": system(dll_load(), policy=ON)},  # the files say why
+        {"windows": system(Unknown(), policy=ON)},
+        {"trial": imported()},
+        {"trial": Unknown()},
+        {"trial": raised("ModuleNotFoundError", "No module named 'torch'")},
+        {"symptoms": (dll_error("126", "shm.dll"),)},
+    ],
+)
+def test_a_policy_is_not_blamed_for_what_has_another_reason_or_did_not_fail(
+    judge: Judge, changes: dict[str, object]
+) -> None:
+    known = {
+        "platform": windows(),
+        "windows": system(DllLoad(), policy=ON),
+        "symptoms": (),
+        "trial": SILENT,
+    }
+    assert judge(**{**known, **changes}).status == "clear"

@@ -76,3 +76,62 @@ def test_the_steps_cure(cure: Planner) -> None:
     runtime = make.symptom("vc-runtime-not-found", "log")
     for symptoms in (failed("fbgemm.dll"), failed("shm.dll"), (*failed("c10.dll"), runtime)):
         assert cure(**WINDOWS, symptoms=symptoms).verdict == "healthy"
+
+
+# ---- frozen programs ----
+
+
+def frozen(folder: str, code: str = "126") -> tuple[Symptom, ...]:
+    file = rf"{folder}\cudnn_adv_infer64_8.dll"
+    return (make.symptom("winerror-dll", "log", code=code, file=file),)
+
+
+@pytest.mark.parametrize("code", ["126", "127"])
+@pytest.mark.parametrize(
+    "folder",
+    [
+        r"C:\Users\me\AppData\Local\Temp\_MEI12345\torch\lib",
+        r"D:\dist\app\_internal\torch\lib",
+        r"D:\build\out\lib\torch\lib",
+    ],
+)
+def test_a_frozen_program_was_built_without_a_dll(
+    judge: Judge, cure: Planner, folder: str, code: str
+) -> None:
+    (found,) = judge(**WINDOWS, symptoms=frozen(folder, code)).findings
+    assert (found.name, found.confidence) == ("frozen-app-missing-dll", "likely")
+    assert "cudnn_adv_infer64_8.dll of torch without a" in found.summary
+    assert found.steps[0].name == "bundle-the-dll"
+    assert cure(**WINDOWS, symptoms=frozen(folder, code)).verdict == "healthy"
+
+
+def test_an_environment_is_no_frozen_program(judge: Judge) -> None:
+    assert judge(**WINDOWS, symptoms=frozen(LIB, "127")).status == "clear"
+    below = r"D:\_internal\Lib\site-packages\torch\lib"
+    assert judge(**WINDOWS, symptoms=frozen(below)).status == "clear"
+    old = frozen(r"D:\app\_internal\torch\lib", "1114")
+    assert judge(**WINDOWS, symptoms=old).status == "clear"
+
+
+# ---- torch for Intel's GPUs ----
+
+
+def test_a_torch_for_intel_s_gpus_lacks_the_oneapi_runtime(judge: Judge, cure: Planner) -> None:
+    beside = (make.dist("torch", "2.1.0"), make.dist("intel-extension-for-pytorch", "2.1.30"))
+    here = WINDOWS | {"torch": make.build("2.1.0"), "distributions": beside}
+    said = failed("backend_with_compiler.dll")
+    (found,) = judge(**here, symptoms=said).findings
+    assert (found.name, found.confidence) == ("xpu-runtime-missing", "likely")
+    assert "dpcpp-cpp-rt" in found.steps[0].commands.powershell[0]
+    assert cure(**here, symptoms=said).verdict == "healthy"
+    built = WINDOWS | {"torch": make.build("2.9.1+xpu", tag="xpu"), "distributions": ()}
+    (found,) = judge(**built, symptoms=said).findings
+    assert found.name == "xpu-runtime-missing"
+
+
+def test_another_build_or_number_is_not_about_oneapi(judge: Judge) -> None:
+    said = failed("backend_with_compiler.dll")
+    here = WINDOWS | {"torch": make.build("2.9.1+cpu"), "distributions": ()}
+    assert judge(**here, symptoms=said).status == "clear"
+    built = WINDOWS | {"torch": make.build("2.9.1+xpu", tag="xpu")}
+    assert judge(**built, symptoms=failed("c10.dll", "1114")).status == "clear"

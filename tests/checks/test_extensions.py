@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
-from tests.checks.make import build, dist, interpreter, linux, symptom
+from tests.checks.make import build, dist, interpreter, linux, loader, symptom, unloadable
 from tests.conftest import Judge, Planner
+from torchdoctor.facts import SoLoad
 
 SYMBOL = "_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 
@@ -135,3 +138,71 @@ def test_what_xformers_says_is_told_by_what_differs(judge: Judge) -> None:
     (finding,) = judge(**told("2.1.2+cu121", "2.1.2+cpu")).findings
     assert (finding.severity, finding.steps) == ("note", ())
     assert "cpu-only-build" in finding.because_of
+
+
+# ---- by the symbols of the files --------------------------------------------------------------
+
+MISFIT = unloadable(
+    "symbol",
+    culprit=f"/x/{FLASH_FILE}",
+    place="environment",
+    asks=f"/x/{FLASH_FILE}",
+    names=(SYMBOL,),
+)
+
+
+def by_symbols(name: str, *loads: object) -> dict[str, object]:
+    return {"linux": loader(extensions={name: loads}), "symptoms": ()}
+
+
+def test_a_symbol_that_this_torch_has_not_decides(judge: Judge) -> None:
+    (finding,) = judge(**facts(FLASH), **by_symbols("flash-attn", MISFIT)).findings
+    assert (finding.name, finding.severity) == ("ext-abi-mismatch", "warning")
+    assert f"{SYMBOL} is not in it, C++ ABI of GCC 5 and newer" in finding.summary
+    assert "--no-build-isolation" in finding.steps[0].commands.bash[0]
+
+
+def test_where_every_symbol_is_found_no_pin_counts(judge: Judge) -> None:
+    assert judge(**facts(XFORMERS), **by_symbols("xformers", SoLoad())).status == "clear"
+    assert judge(**facts(XFORMERS), **by_symbols("xformers")).status == "found"
+
+
+@pytest.mark.parametrize(
+    ("symbol", "words"),
+    [
+        ("_ZN3c106detail14torchCheckFailEPKcS2_jRKSs", "C++ ABI before GCC 5"),
+        ("_ZN2at4_ops3add4callERKNS_6TensorES3_", "is not in it)"),
+    ],
+)
+def test_the_symbol_tells_the_abi(judge: Judge, symbol: str, words: str) -> None:
+    misfit = replace(MISFIT, names=(symbol,))
+    (finding,) = judge(**facts(FLASH), **by_symbols("flash-attn", misfit)).findings
+    assert words in finding.summary
+
+
+def test_what_somebody_built_himself_is_told_by_its_file(judge: Judge) -> None:
+    own = replace(MISFIT, culprit="/home/me/mine.so", asks="/home/me/mine.so")
+    (finding,) = judge(**facts(), **by_symbols("mine", own)).findings
+    assert "mine.so is built for another torch and torch is 2.6.0+cu124" in finding.summary
+    assert [s.name for s in finding.steps] == ["build-mine-again"]
+
+
+def test_a_cuda_library_that_a_cpu_torch_lacks_is_told(judge: Judge) -> None:
+    lacks = replace(MISFIT, kind="missing", culprit="libtorch_cuda.so", names=())
+    (finding,) = judge(**facts(FLASH), **by_symbols("flash-attn", lacks)).findings
+    assert "libtorch_cuda.so is not in it" in finding.summary
+    assert "cpu-only-build" in finding.because_of
+
+
+def test_a_symbol_or_a_library_of_others_is_no_matter_of_torch(judge: Judge) -> None:
+    other = replace(MISFIT, names=("av_frame_alloc",))
+    absent = replace(MISFIT, kind="missing", culprit="libavcodec.so.58", names=())
+    assert judge(**facts(FLASH), **by_symbols("flash-attn", other, absent)).status == "clear"
+
+
+def test_torchvision_is_the_matter_of_another_check(judge: Judge) -> None:
+    assert judge(**facts(), **by_symbols("torchvision", MISFIT)).status == "clear"
+
+
+def test_a_step_cures_what_the_symbols_say(cure: Planner) -> None:
+    assert cure(**facts(FLASH), **by_symbols("flash-attn", MISFIT)).verdict == "healthy"

@@ -82,3 +82,76 @@ def test_a_newer_system_cures_where_no_release_fits(cure: Planner) -> None:
     plan = cure(platform=ancient, **known)
     assert plan.verdict == "healthy"
     assert plan.steps[0].step.name == "use-a-newer-system"
+
+
+# ---- what the files say -----------------------------------------------------------------------
+
+LIBC = "/lib64/libc.so.6"
+NEEDS = make.unloadable(
+    "version", culprit=LIBC, place="system", names=("GLIBC_2.32",), asks="/env/x/flash_attn_cuda.so"
+)
+HERE = {"platform": make.linux(libc_version="2.31"), "interpreter": PYTHON, "symptoms": ()}
+FLASH = make.dist("flash-attn", "2.8.0")
+
+
+def test_the_files_tell_it_before_anything_is_tried(judge: Judge) -> None:
+    torch = make.build("2.9.1+cpu")
+    (found,) = judge(**HERE, torch=torch, linux=make.loader(NEEDS)).findings
+    assert found.severity == "error"
+    assert "flash_attn_cuda.so needs glibc 2.32; Ubuntu 24.04 has 2.31" in found.summary
+
+
+def test_a_file_of_another_package_is_a_warning_and_is_compiled_here(judge: Judge) -> None:
+    known = make.loader(extensions={"flash-attn": (NEEDS, NEEDS)})
+    (found,) = judge(
+        **HERE,
+        torch=make.build("2.9.1+cpu"),
+        distributions=(FLASH,),
+        linux=known,
+        trial=make.imported(),
+    ).findings
+    assert (found.name, found.severity) == ("glibc-too-old", "warning")
+    assert "flash_attn_cuda.so of flash-attn needs glibc 2.32" in found.summary
+    assert [s.name for s in found.steps] == ["compile-flash-attn-2-8-0", "use-a-newer-system"]
+
+
+def test_a_newer_libstdcxx_is_another_check(judge: Judge) -> None:
+    other = make.unloadable("version", names=("GLIBCXX_3.4.32",))
+    torch = make.build("2.5.1+cpu")
+    assert judge(**HERE, torch=torch, linux=make.loader(other)).status == "clear"
+    assert judge(**HERE, torch=torch, linux=make.loader()).status == "clear"
+
+
+def test_a_step_cures_what_the_files_say(cure: Planner) -> None:
+    known = make.loader(extensions={"flash-attn": (NEEDS,)})
+    plan = cure(**HERE, torch=make.build("2.9.1+cpu"), distributions=(FLASH,), linux=known)
+    assert plan.verdict == "healthy"
+
+
+def test_the_c_library_itself_tells_its_release_where_the_system_does_not(judge: Judge) -> None:
+    here = HERE | {"platform": make.linux(libc_version=None)}
+    known = make.loader(NEEDS, glibc="2.31")
+    (found,) = judge(**here, torch=make.build("2.9.1+cpu"), linux=known).findings
+    assert "Ubuntu 24.04 has 2.31" in found.summary
+
+
+OF_FLASH = make.symptom(
+    "symbol-version-missing",
+    "a text",
+    namespace="GLIBC",
+    version="2.32",
+    required_by="/env/lib/python3.11/site-packages/flash_attn_2_cuda.cpython-311.so",
+)
+
+
+def test_a_message_about_another_package_changes_no_torch(judge: Judge, cure: Planner) -> None:
+    known = HERE | {"symptoms": (OF_FLASH,), "torch": make.build("2.7.0+cu126")}
+    (found,) = judge(**known).findings
+    assert found.severity == "warning"
+    assert "torch itself is not concerned" in found.summary
+    assert all("torch==" not in line for step in found.steps for line in step.commands.bash)
+    (found,) = judge(**known, distributions=(FLASH,)).findings
+    assert found.steps[0].commands.bash[0] == "export FLASH_ATTENTION_FORCE_BUILD=TRUE"
+    assert "--no-binary=flash-attn" in found.steps[0].commands.bash[1]
+    assert cure(**known).verdict == "healthy"
+    assert cure(**known, distributions=(FLASH,)).verdict == "healthy"

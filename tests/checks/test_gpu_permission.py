@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from tests.checks import make
 from tests.conftest import Judge, Planner, names
+from torchdoctor.facts import Container
 
 AMD = make.nodes("/dev/kfd", "/dev/dri/renderD128", allowed=False, mode="0660", owner="root:render")
 ROCM = make.build("2.13.0+rocm7.2")
@@ -55,3 +56,33 @@ def test_the_steps_cure(cure: Planner) -> None:
         known = HERE | {"container": container}
         plan = cure(**known, torch=ROCM, device_nodes=AMD)
         assert (plan.verdict, names(plan.remaining)) == ("healthy", [])
+
+
+KFD = make.symptom("gpu-device-refused", "a text", file="/dev/kfd")
+
+
+def test_a_message_alone_tells_it(judge: Judge) -> None:
+    (found,) = judge(symptoms=(KFD,)).findings
+    assert (found.name, found.severity) == ("gpu-device-permission", "error")
+    assert "/dev/kfd" in found.summary
+    assert found.steps[0].commands.bash == ('sudo usermod -aG render,video "$USER"',)
+    other = make.symptom("gpu-device-refused", "a text", file="/dev/nvidia0")
+    (found,) = judge(symptoms=(other,)).findings
+    assert found.steps[0].commands.bash == ("ls -l /dev/nvidia0",)
+
+
+def test_in_a_container_the_group_of_the_host_is_given_by_its_number(judge: Judge) -> None:
+    (found,) = judge(symptoms=(KFD,), container=Container("docker")).findings
+    assert "--group-add $(getent group render" in found.steps[0].commands.bash[0]
+
+
+def test_a_message_of_a_file_that_is_open_now_is_old(judge: Judge) -> None:
+    opened = make.nodes("/dev/kfd", allowed=True)
+    known = HERE | {"symptoms": (KFD,), "device_nodes": opened}
+    assert judge(**known, torch=ROCM).status == "clear"
+    assert judge(symptoms=()).status == "unknown"
+
+
+def test_what_the_message_asks_for_cures(cure: Planner) -> None:
+    assert cure(symptoms=(KFD,), container=None).verdict == "healthy"
+    assert cure(symptoms=(KFD,), container=Container("docker")).verdict == "healthy"

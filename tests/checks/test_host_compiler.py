@@ -45,3 +45,34 @@ def test_another_message_of_a_build_is_nothing(judge: Judge) -> None:
 def test_the_step_cures(cure: Planner) -> None:
     for said in (GNU, OF_TORCH, MSVC):
         assert cure(symptoms=(said,)).verdict == "healthy"
+
+
+CL = make.symptom("host-compiler-not-found", "log", compiler="cl")
+GCC = make.symptom("host-compiler-not-found", "log", compiler="gcc")
+ANY = make.symptom("host-compiler-not-found", "log")
+
+
+def test_without_cl_the_build_tools_are_installed(judge: Judge) -> None:
+    (found,) = judge(symptoms=(CL,)).findings
+    assert (found.name, found.severity) == ("host-compiler-missing", "error")
+    assert "(cl)" in found.summary
+    commands = found.steps[0].commands
+    assert commands.bash == ()
+    assert "Microsoft.VisualStudio.2022.BuildTools" in commands.powershell[0]
+    (found,) = judge(symptoms=(ANY,), platform=make.windows()).findings
+    assert found.steps[0].commands.cmd
+
+
+def test_without_gcc_the_packages_of_the_system_are_installed(judge: Judge) -> None:
+    (found,) = judge(symptoms=(GCC,), platform=make.linux()).findings
+    assert found.steps[0].commands.bash[-1] == "sudo apt-get install -y build-essential"
+    fedora = make.linux(distribution="fedora", like=())
+    (found,) = judge(symptoms=(GCC,), platform=fedora).findings
+    assert found.steps[0].commands.bash == ("sudo dnf install -y gcc-c++ make",)
+    (found,) = judge(symptoms=(GCC,)).findings
+    assert not found.steps[0].commands
+
+
+def test_a_compiler_in_place_of_none_cures(cure: Planner) -> None:
+    for said in (CL, GCC, ANY):
+        assert cure(symptoms=(said,), platform=make.linux()).verdict == "healthy"

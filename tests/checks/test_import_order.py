@@ -6,6 +6,7 @@ from tests.checks.make import (
     imported,
     linux,
     raised,
+    symptom,
     system,
     windows,
 )
@@ -63,7 +64,8 @@ def test_the_message_and_a_package_that_is_known_for_it(judge: Judge) -> None:
         distributions=(dist("pyqt5", "5.15.2"), dist("numpy", "2.1")),
     ).findings
     assert (finding.name, finding.confidence) == ("import-order-dll-conflict", "likely")
-    assert "pyqt5 5.15.2" in finding.summary
+    assert "PyQt5 5.15.2" in finding.summary
+    assert finding.steps[0].commands.cmd[0] == 'python -c "import torch, PyQt5"'
 
 
 def test_a_runtime_that_is_new_leaves_the_order_only(judge: Judge) -> None:
@@ -102,3 +104,13 @@ def test_what_was_tried_counts_on_every_system(judge: Judge) -> None:
     (finding,) = judge(**known, trial_after={"pyarrow": raised("ImportError", "x")}).findings
     assert "Import torch after pyarrow raised ImportError: x" in finding.summary
     assert judge(**known, trial_after={"pyarrow": imported()}).status == "clear"
+
+
+def test_a_console_shows_what_was_imported_before(judge: Judge) -> None:
+    said = (symptom("imported-first", module="PyQt5"), dll_error("1114", "c10.dll"))
+    (finding,) = judge(platform=windows(), symptoms=said).findings
+    assert (finding.name, finding.confidence) == ("import-order-dll-conflict", "likely")
+    assert "PyQt5 has probably loaded" in finding.summary
+    newer = {"symptoms": said, "distributions": (dist("pyqt5", "5.15.11"),)}
+    (finding,) = judge(platform=windows(), **newer).findings
+    assert finding.confidence == "possible"

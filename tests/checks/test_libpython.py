@@ -35,3 +35,14 @@ def test_messages_must_be_known(judge: Judge) -> None:
 
 def test_naming_the_folder_cures(cure: Planner) -> None:
     assert cure(**HERE).verdict == "healthy"
+
+
+def test_where_its_folder_is_not_told_the_python_itself_is_asked(
+    judge: Judge, cure: Planner
+) -> None:
+    here = HERE | {"interpreter": interpreter("3.10.14", redacted=True)}
+    (finding,) = judge(**here).findings
+    (line,) = finding.steps[0].commands.bash
+    assert "sysconfig.get_config_var('LIBDIR')" in line
+    assert line.endswith('${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"')
+    assert cure(**here).verdict == "healthy"

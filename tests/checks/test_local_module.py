@@ -115,3 +115,23 @@ def test_unsetting_cures_and_brings_the_installed_torch_back(cure: Planner) -> N
     assert (plan.verdict, plan.steps[0].step.name) == ("healthy", "unset-pythonpath")
     after = plan.steps[0].step.effect(Facts(**facts))  # type: ignore[arg-type]
     assert getattr(after.torch, "version", None) == "2.13.0+cpu"
+
+
+def test_a_script_that_a_traceback_shows_needs_no_listing(judge: Judge, cure: Planner) -> None:
+    script = Module("torch", f"{HERE}/torch.py", HERE)
+    known = {
+        "modules": {"torch": script},
+        "trial": raised("ImportError", "partially initialized module"),
+    }
+    (finding,) = judge(**known).findings
+    assert (finding.name, finding.severity) == ("local-module-shadow", "error")
+    assert f"{HERE}/torch.py" in finding.summary
+    assert finding.steps[0].commands.bash == (f"mv {HERE}/torch.py {HERE}/local_torch.py",)
+    assert cure(**known).verdict == "healthy"
+    (finding,) = judge(modules={"numpy": Module("numpy", f"{HERE}/numpy.py", HERE)}).findings
+    assert finding.severity == "warning"
+
+
+def test_a_folder_that_a_traceback_shows_may_be_the_real_one(judge: Judge) -> None:
+    for origin in (f"{SITE}/torch/__init__.py", f"{HERE}/lib/torch/__init__.pyc", None):
+        assert judge(modules={"torch": Module("torch", origin, HERE)}).status == "clear"

@@ -158,3 +158,20 @@ def test_a_wheel_that_was_named_as_a_file_tells_its_python(judge: Judge) -> None
     assert judge(**named, **python("3.11.1")).status == "unknown"
     other = {"symptoms": (make.symptom("wheel-not-for-here", "log", wheel="numpy-2-cp311.whl"),)}
     assert judge(**other).status == "clear"
+
+
+def test_an_intel_mac_is_given_the_last_release_that_it_has(judge: Judge) -> None:
+    mac = make.symptom(
+        "wheel-tags-unmatched",
+        requirement="torch==2.6.0",
+        kind="platform",
+        tag="macosx_10_16_x86_64",
+    )
+    (found,) = judge(symptoms=(mac,)).findings
+    assert found.name == "platform-wheel-dropped"
+    assert found.steps[0].commands.bash == ("python -m pip install torch===2.2.2",)
+    arm = make.symptom(
+        "wheel-tags-unmatched", requirement="torch==2.6.0", kind="platform", tag="win_arm64"
+    )
+    (found,) = judge(symptoms=(arm,)).findings
+    assert found.steps == ()

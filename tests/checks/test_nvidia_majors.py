@@ -1,41 +1,12 @@
-from tests.checks.make import (
-    build,
-    dist,
-    imported,
-    interpreter,
-    linux,
-    raised,
-    symptom,
-)
+from tests.checks.cuda_wheels import CUBLAS, FAILED, NCCL, TRITON, with_torch
+from tests.checks.make import build, dist, imported, interpreter, linux, raised, symptom
 from tests.conftest import Judge, Planner
-
-LINUX = '; platform_system == "Linux"'
-ASKS = (
-    f"nvidia-cublas-cu12==12.8.4.1{LINUX}",
-    f"nvidia-nccl-cu12==2.27.5{LINUX}",
-    f"triton==3.5.1{LINUX}",
-    "filelock",
-)
-CUBLAS, NCCL = dist("nvidia-cublas-cu12", "12.8.4.1"), dist("nvidia-nccl-cu12", "2.27.5")
-TRITON = dist("triton", "3.5.1")
-FAILED = raised("OSError", "libcublas.so.12: cannot open shared object file")
-
-
-def facts(*installed: object, asks: tuple[str, ...] = ASKS, **more: object) -> dict[str, object]:
-    torch = dist("torch", "2.9.1", requires=asks)
-    known: dict[str, object] = {
-        "platform": linux(),
-        "interpreter": interpreter(),
-        "torch": build("2.9.1+cu128", distribution=torch),
-        "distributions": (torch, *installed),
-    }
-    return known | more
 
 
 def test_wheels_of_two_majors_that_write_one_file_are_told(judge: Judge) -> None:
     other = dist("nvidia-nccl-cu11", "2.14.3")
     failed = raised("ImportError", "undefined symbol: ncclMemFree")
-    (finding,) = judge(**facts(CUBLAS, NCCL, TRITON, other), trial=failed).findings
+    (finding,) = judge(**with_torch(CUBLAS, NCCL, TRITON, other), trial=failed).findings
     assert (finding.name, finding.severity) == ("nvidia-wheels-mixed", "error")
     assert "nvidia/nccl/lib/libnccl.so.2" in finding.summary
     assert finding.steps[0].commands.bash == (
@@ -46,25 +17,25 @@ def test_wheels_of_two_majors_that_write_one_file_are_told(judge: Judge) -> None
 
 def test_two_majors_and_a_torch_that_works_is_a_warning(judge: Judge) -> None:
     other = dist("nvidia-nccl-cu13", "2.28.9")
-    (finding,) = judge(**facts(CUBLAS, NCCL, TRITON, other), trial=imported()).findings
+    (finding,) = judge(**with_torch(CUBLAS, NCCL, TRITON, other), trial=imported()).findings
     assert finding.severity == "warning"
 
 
 def test_a_list_without_metadata_is_judged_by_the_cuda_of_torch(judge: Judge) -> None:
     other = dist("nvidia-nccl-cu11", "2.14.3")
-    (finding,) = judge(**facts(NCCL, other, asks=())).findings
+    (finding,) = judge(**with_torch(NCCL, other, asks=())).findings
     assert "torch needs nvidia-nccl-cu12" in finding.summary
 
 
 def test_two_majors_in_folders_of_their_own_are_in_order(judge: Judge) -> None:
     other = dist("nvidia-cublas", "13.1.0.3")
-    assert judge(**facts(CUBLAS, NCCL, TRITON, other)).status == "clear"
+    assert judge(**with_torch(CUBLAS, NCCL, TRITON, other)).status == "clear"
 
 
 def test_two_majors_that_torch_does_not_use_are_not_its_business(judge: Judge) -> None:
     others = (dist("nvidia-cudnn-cu11", "8.9.6.50"), dist("nvidia-cudnn-cu12", "8.9.7.29"))
     cpu = dist("torch", "2.9.1+cpu")
-    known = facts(*others) | {"torch": build("2.9.1+cpu", distribution=cpu)}
+    known = with_torch(*others) | {"torch": build("2.9.1+cpu", distribution=cpu)}
     assert judge(**known).status == "clear"
 
 
@@ -74,7 +45,7 @@ def test_what_is_installed_must_be_known(judge: Judge) -> None:
 
 def test_taking_the_other_away_cures(cure: Planner) -> None:
     other = dist("nvidia-nccl-cu11", "2.14.3")
-    plan = cure(**facts(CUBLAS, NCCL, TRITON, other), trial=FAILED)
+    plan = cure(**with_torch(CUBLAS, NCCL, TRITON, other), trial=FAILED)
     assert (plan.verdict, len(plan.steps)) == ("healthy", 1)
 
 

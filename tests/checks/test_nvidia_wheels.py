@@ -1,3 +1,4 @@
+from tests.checks.cuda_wheels import CUBLAS, FAILED, NCCL, TRITON, with_torch
 from tests.checks.make import (
     build,
     dist,
@@ -6,35 +7,14 @@ from tests.checks.make import (
     linux,
     raised,
     symptom,
+    torch_and,
     windows,
 )
 from tests.conftest import Judge, Planner
 
-LINUX = '; platform_system == "Linux"'
-ASKS = (
-    f"nvidia-cublas-cu12==12.8.4.1{LINUX}",
-    f"nvidia-nccl-cu12==2.27.5{LINUX}",
-    f"triton==3.5.1{LINUX}",
-    "filelock",
-)
-CUBLAS, NCCL = dist("nvidia-cublas-cu12", "12.8.4.1"), dist("nvidia-nccl-cu12", "2.27.5")
-TRITON = dist("triton", "3.5.1")
-FAILED = raised("OSError", "libcublas.so.12: cannot open shared object file")
-
-
-def facts(*installed: object, asks: tuple[str, ...] = ASKS, **more: object) -> dict[str, object]:
-    torch = dist("torch", "2.9.1", requires=asks)
-    known: dict[str, object] = {
-        "platform": linux(),
-        "interpreter": interpreter(),
-        "torch": build("2.9.1+cu128", distribution=torch),
-        "distributions": (torch, *installed),
-    }
-    return known | more
-
 
 def test_wheels_that_are_absent_are_installed_at_their_pins(judge: Judge) -> None:
-    (finding,) = judge(**facts(TRITON), trial=FAILED).findings
+    (finding,) = judge(**with_torch(TRITON), trial=FAILED).findings
     assert (finding.name, finding.severity) == ("nvidia-wheels-missing", "error")
     assert "nvidia-cublas-cu12==12.8.4.1" in finding.summary
     assert finding.steps[0].commands.bash == (
@@ -43,48 +23,45 @@ def test_wheels_that_are_absent_are_installed_at_their_pins(judge: Judge) -> Non
 
 
 def test_triton_alone_is_a_warning(judge: Judge) -> None:
-    (finding,) = judge(**facts(CUBLAS, NCCL)).findings
+    (finding,) = judge(**with_torch(CUBLAS, NCCL)).findings
     assert finding.severity == "warning"
     assert "torch.compile" in finding.summary
 
 
 def test_a_torch_that_works_makes_it_a_warning(judge: Judge) -> None:
-    (finding,) = judge(**facts(TRITON), trial=imported()).findings
+    (finding,) = judge(**with_torch(TRITON), trial=imported()).findings
     assert finding.severity == "warning"
 
 
 def test_what_a_toolkit_package_asks_for_counts(judge: Judge) -> None:
     toolkit = dist("cuda-toolkit", "13.0.2", requires=('nvidia-cufft==12.*; extra == "cufft"',))
-    (finding,) = judge(**facts(toolkit, asks=("cuda-toolkit[cufft]==13.0.2",))).findings
+    (finding,) = judge(**with_torch(toolkit, asks=("cuda-toolkit[cufft]==13.0.2",))).findings
     assert "nvidia-cufft==12.*" in finding.summary
 
 
 def test_a_whole_set_is_in_order(judge: Judge) -> None:
-    assert judge(**facts(CUBLAS, NCCL, TRITON)).status == "clear"
+    assert judge(**with_torch(CUBLAS, NCCL, TRITON)).status == "clear"
 
 
 def test_another_version_matters_only_when_the_import_fails(judge: Judge) -> None:
     older = dist("nvidia-cublas-cu12", "12.4.5.8")
-    assert judge(**facts(older, NCCL, TRITON), trial=imported()).status == "clear"
-    (finding,) = judge(**facts(older, NCCL, TRITON), trial=FAILED).findings
+    assert judge(**with_torch(older, NCCL, TRITON), trial=imported()).status == "clear"
+    (finding,) = judge(**with_torch(older, NCCL, TRITON), trial=FAILED).findings
     assert "12.4.5.8 is there" in finding.summary
 
 
 def test_a_torch_that_brings_its_own_needs_none(judge: Judge) -> None:
-    assert judge(**facts(asks=("filelock",)), trial=imported()).status == "clear"
+    assert judge(**with_torch(asks=("filelock",)), trial=imported()).status == "clear"
 
 
 def test_windows_needs_none(judge: Judge) -> None:
-    assert judge(**facts(platform=windows())).status == "clear"
+    assert judge(**with_torch(platform=windows())).status == "clear"
 
 
 def test_metadata_that_forgot_them_is_replaced_by_the_table(judge: Judge) -> None:
     torch = dist("torch", "2.0.1", requires=("filelock",))
     absent = symptom("shared-library-missing", library="libcurand.so.10")
-    known = facts() | {
-        "torch": build("2.0.1+cu117", distribution=torch),
-        "distributions": (torch,),
-    }
+    known = torch_and(build("2.0.1+cu117", distribution=torch))
     (finding,) = judge(**known, symptoms=(absent,), trial=FAILED).findings
     assert finding.name == "nvidia-wheels-missing"
     assert "nvidia-curand-cu11==10.2.10.91" in finding.steps[0].commands.bash[0]
@@ -96,18 +73,17 @@ def test_what_is_installed_must_be_known(judge: Judge) -> None:
 
 
 def test_the_pins_cure(cure: Planner) -> None:
-    plan = cure(**facts(), trial=FAILED)
+    plan = cure(**with_torch(), trial=FAILED)
     assert (plan.verdict, len(plan.steps)) == ("healthy", 1)
 
 
 def test_a_plain_wheel_is_told_by_the_table_where_the_machine_is_not(judge: Judge) -> None:
     torch = dist("torch", "2.0.1")
-    here = facts() | {
-        "platform": linux(machine=""),
-        "torch": build("2.0.1", tag=None, distribution=torch),
-        "distributions": (torch,),
-        "trial": raised("OSError", "libcurand.so.10: cannot open shared object file"),
-    }
+    here = torch_and(
+        build("2.0.1", tag=None, distribution=torch),
+        platform=linux(machine=""),
+        trial=raised("OSError", "libcurand.so.10: cannot open shared object file"),
+    )
     gone = symptom("shared-library-missing", "log", library="libcurand.so.10")
     (finding,) = judge(**here, symptoms=(gone,)).findings
     assert finding.name == "nvidia-wheels-missing"

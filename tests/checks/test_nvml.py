@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from tests.checks import make
 from tests.conftest import Judge, Planner, names
-from torchdoctor.facts import Driver, Unknown
+from torchdoctor.facts import Container, Driver, Unknown
 
 HERE = {"platform": make.linux(), "torch": make.build()}
 MISMATCH = Driver(
@@ -79,3 +79,11 @@ def test_the_words_of_nvml_are_enough_where_the_driver_was_not_asked(judge: Judg
     (found,) = judge(symptoms=(differs,)).findings
     assert found.name == "nvml-mismatch"
     assert judge(symptoms=()).status == "unknown"
+
+
+def test_in_a_container_the_image_may_bring_a_driver_of_its_own(judge: Judge) -> None:
+    driver = make.driver(None, kernel_module="470.129.06", library="525.105.17", code=18)
+    (found,) = judge(driver=driver, container=Container("docker"), torch=make.build()).findings
+    assert "(470.129.06 and 525.105.17)" in found.summary
+    assert "out of the image" in found.steps[0].title
+    assert "reboot the host" in found.steps[0].title

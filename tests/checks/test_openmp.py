@@ -1,4 +1,4 @@
-from tests.checks.make import died, imported, interpreter, symptom, windows
+from tests.checks.make import died, imported, interpreter, symptom, system, windows
 from tests.conftest import Judge, Planner
 from torchdoctor.facts import Conda, CondaPackage
 
@@ -55,3 +55,13 @@ def test_one_runtime_cures(cure: Planner) -> None:
 
 def test_the_workaround_cures_where_nothing_better_is_known(cure: Planner) -> None:
     assert cure(**HERE, symptoms=(TWICE,)).verdict == "healthy"
+
+
+def test_what_was_really_loaded_is_evidence(judge: Judge) -> None:
+    lib = r"D:\env\Lib\site-packages\torch\lib"
+    paths = (rf"{lib}\libiomp5md.dll", rf"{lib}\libiompstubs5md.dll")
+    beside = (*paths, r"D:\env\Library\bin\libiomp5md.dll")
+    (finding,) = judge(**HERE, symptoms=(TWICE,), windows=system(loaded=beside)).findings
+    assert [e.value for e in finding.evidence[1:]] == [beside[0], beside[2]]
+    (finding,) = judge(**HERE, symptoms=(TWICE,), windows=system(loaded=paths)).findings
+    assert len(finding.evidence) == 1

@@ -1,4 +1,4 @@
-from tests.checks.make import dist, interpreter, linux, system, windows
+from tests.checks.make import dist, interpreter, linux, symptom, system, windows
 from tests.conftest import Judge, Planner
 from torchdoctor.facts import Unknown
 
@@ -21,3 +21,40 @@ def test_near_misses(judge: Judge) -> None:
     assert judge(**HERE | {"distributions": ()}, windows=system(headers=False)).status == "clear"
     assert judge(**HERE | {"platform": linux()}, windows=system(headers=False)).status == "clear"
     assert judge(**HERE, windows=Unknown()).status == "unknown"
+
+
+GCC = symptom("python-headers-not-found", python="310")
+MSVC = symptom("python-headers-not-found", python="311", system="win32")
+
+
+def test_a_compiler_finds_no_headers(judge: Judge) -> None:
+    (finding,) = judge(platform=linux(), symptoms=(GCC,)).findings
+    assert (finding.name, finding.severity) == ("python-dev-files-missing", "error")
+    assert "Python 3.10" in finding.summary
+    assert finding.steps[0].commands.bash[-1] == "sudo apt-get install -y python3.10-dev"
+    (finding,) = judge(symptoms=(GCC,)).findings
+    assert "python3.10-dev" in finding.steps[0].title
+    assert not finding.steps[0].commands
+
+
+def test_which_python_is_told_by_the_interpreter_where_the_message_does_not(judge: Judge) -> None:
+    said = symptom("python-headers-not-found")
+    (finding,) = judge(symptoms=(said,), interpreter=interpreter("3.12.4")).findings
+    assert "Python 3.12" in finding.summary
+    assert judge(symptoms=(said,)).status == "found"
+
+
+def test_on_windows_the_folders_are_copied(judge: Judge) -> None:
+    (finding,) = judge(symptoms=(MSVC,)).findings
+    assert "Copy Include and libs of a full Python 3.11" in finding.steps[0].title
+
+
+def test_headers_of_something_else_are_nothing(judge: Judge) -> None:
+    other = symptom("host-compiler-refused", compiler="GNU")
+    assert judge(platform=linux(), symptoms=(other,)).status == "clear"
+    assert judge(symptoms=(other,)).status == "unknown"
+
+
+def test_the_headers_cure(cure: Planner) -> None:
+    for said in (GCC, MSVC):
+        assert cure(platform=linux(), symptoms=(said,)).verdict == "healthy"

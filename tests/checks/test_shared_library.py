@@ -1,8 +1,19 @@
 import pytest
 
-from tests.checks.make import SITE, dist, imported, interpreter, linux, mac, raised, symptom
+from tests.checks.make import (
+    SITE,
+    dist,
+    imported,
+    interpreter,
+    linux,
+    loader,
+    mac,
+    raised,
+    symptom,
+    unloadable,
+)
 from tests.conftest import Judge, Planner
-from torchdoctor.facts import Unknown
+from torchdoctor.facts import SoFile, Unknown
 
 NVJITLINK = symptom(
     "undefined-symbol",
@@ -100,3 +111,97 @@ def test_messages_must_be_known(judge: Judge) -> None:
 def test_unsetting_cures(cure: Planner) -> None:
     plan = cure(**HERE, symptoms=(NVJITLINK, CUDNN), variables=TOOLKIT, trial=FAILED)
     assert (plan.verdict, len(plan.steps)) == ("healthy", 1)
+
+
+# ---- what the files say, without a message ----------------------------------------------------
+
+FOREIGN = "/opt/cuda/lib64/libcusparse.so.12"
+OWN = f"{SITE}/nvidia/cusparse/lib/libcusparse.so.12"
+SHADOWED = unloadable(
+    "symbol",
+    culprit=FOREIGN,
+    place="LD_LIBRARY_PATH",
+    instead=OWN,
+    names=("cusparseNew",),
+    asks=f"{SITE}/torch/lib/libtorch_cuda.so",
+    message=f"{SITE}/torch/lib/libtorch_cuda.so: undefined symbol: cusparseNew",
+)
+PATH = {"LD_LIBRARY_PATH": "/opt/cuda/lib64"}
+
+
+def test_the_file_that_wins_is_named_before_anything_is_tried(judge: Judge) -> None:
+    known = {"linux": loader(SHADOWED), "variables": PATH, "trial": Unknown("not tried")}
+    (finding,) = judge(**HERE, **known, symptoms=Unknown("not tried")).findings
+    assert (finding.name, finding.severity) == ("cuda-lib-shadow", "error")
+    assert finding.confidence == "certain"
+    assert f"takes {FOREIGN} by LD_LIBRARY_PATH in place of {OWN}" in finding.summary
+    assert "no cusparseNew, which libtorch_cuda.so calls" in finding.summary
+    assert finding.steps[0].commands.bash == ("unset LD_LIBRARY_PATH",)
+
+
+def test_the_files_and_the_message_are_one_finding(judge: Judge) -> None:
+    said = symptom("undefined-symbol", symbol="cusparseNew", family="cuda")
+    failed = raised("ImportError", "libtorch_cuda.so: undefined symbol: cusparseNew")
+    known = {"linux": loader(SHADOWED), "variables": PATH, "trial": failed}
+    (finding,) = judge(**HERE, **known, symptoms=(said,)).findings
+    assert finding.confidence == "certain"
+
+
+def test_another_libtorch_by_preload_is_told_with_its_variable(judge: Judge) -> None:
+    load = unloadable(
+        "symbol",
+        culprit="/opt/libtorch/lib/libtorch_cpu.so",
+        place="LD_PRELOAD",
+        instead=f"{SITE}/torch/lib/libtorch_cpu.so",
+    )
+    (finding,) = judge(**HERE, linux=loader(load), symptoms=()).findings
+    assert finding.name == "libtorch-shadow"
+    assert [s.name for s in finding.steps] == ["unset-ld-preload"]
+
+
+def test_a_variable_that_torch_survives_is_in_order_also_by_the_files(judge: Judge) -> None:
+    steered = loader(steered=(SoFile("libcusparse.so.12", FOREIGN, "LD_LIBRARY_PATH", OWN),))
+    assert judge(**HERE, linux=steered, symptoms=(), variables=PATH).status == "clear"
+    known = {"linux": loader(SHADOWED), "symptoms": (), "variables": PATH}
+    assert judge(**HERE, **known, trial=imported()).status == "clear"
+
+
+def test_a_library_that_fails_without_the_variable_as_well_is_not_its_fault(judge: Judge) -> None:
+    load = unloadable("symbol", culprit=FOREIGN, place="LD_LIBRARY_PATH")
+    also = loader(load, without=unloadable("symbol"))
+    assert judge(**HERE, linux=also, symptoms=(), variables=PATH).status == "clear"
+
+
+def test_a_c_runtime_by_a_variable_is_another_check(judge: Judge) -> None:
+    load = unloadable("version", culprit="/opt/gcc/libstdc++.so.6", place="LD_LIBRARY_PATH")
+    assert judge(**HERE, linux=loader(load), symptoms=(), variables=PATH).status == "clear"
+
+
+def test_a_message_is_joined_with_the_file_that_is_taken(judge: Judge) -> None:
+    steered = loader(steered=(SoFile("libnvJitLink.so.12", "/opt/x.so", "LD_LIBRARY_PATH", OWN),))
+    known = {"linux": steered, "symptoms": (NVJITLINK,), "variables": TOOLKIT, "trial": FAILED}
+    (finding,) = judge(**HERE, **known).findings
+    assert ("linux.steered", f"/opt/x.so, not {OWN}", "LD_LIBRARY_PATH") in [
+        (e.fact, e.value, e.source) for e in finding.evidence
+    ]
+
+
+def test_to_unset_the_variable_cures_what_the_files_say(cure: Planner) -> None:
+    plan = cure(**HERE, linux=loader(SHADOWED), variables=PATH, symptoms=())
+    assert plan.verdict == "healthy"
+
+
+def test_without_messages_and_without_files_nothing_can_be_told(judge: Judge) -> None:
+    assert judge(**HERE, symptoms=Unknown("not tried")).status == "unknown"
+
+
+def test_what_ldd_shows_is_named(judge: Judge) -> None:
+    shown = symptom("library-resolved", library="/usr/local/lib/libnccl.so.2")
+    (finding,) = judge(symptoms=(NCCL, shown)).findings
+    assert (finding.name, finding.confidence) == ("cuda-lib-shadow", "certain")
+    assert "/usr/local/lib/libnccl.so.2" in finding.summary
+    assert "remove the package that put libnccl.so.2 there" in finding.steps[0].title
+    assert finding.steps[0].commands.bash == ("unset LD_LIBRARY_PATH",)
+    own = symptom("library-resolved", library=f"{SITE}/nvidia/nccl/lib/libnccl.so.2")
+    (finding,) = judge(symptoms=(NCCL, own)).findings
+    assert finding.confidence == "likely"

@@ -137,3 +137,26 @@ def test_a_torch_of_another_python_has_not_lost_its_files(judge: Judge) -> None:
     here = WHOLE | {"torch": None, "distributions": (there,)}
     assert judge(**here).status == "clear"
     assert judge(**here | {"distributions": (dist("torch", "2.13.0"),)}).status == "found"
+
+
+MODULE = symptom("module-missing", "import torch", module="torch._strobelight")
+STOPPED = raised("ModuleNotFoundError", "No module named 'torch._strobelight'")
+HALF = {"platform": linux(), "interpreter": interpreter(), "torch": build(), "distributions": ()}
+
+
+def test_a_module_of_torch_that_torch_does_not_find_is_gone(judge: Judge) -> None:
+    (finding,) = judge(**HALF, symptoms=(MODULE,), trial=STOPPED).findings
+    assert (finding.name, finding.severity) == ("torch-files-missing", "error")
+    assert "torch._strobelight, which is not there" in finding.summary
+
+
+def test_a_module_that_somebody_else_asks_for_is_no_file_of_torch(judge: Judge) -> None:
+    old = symptom("module-missing", "train.py", module="torch._six")
+    assert judge(**HALF, symptoms=(old,), trial=STOPPED).status == "clear"
+    other = symptom("module-missing", "import torch", module="typing_extensions")
+    assert judge(**HALF, symptoms=(other,), trial=STOPPED).status == "clear"
+    assert judge(**HALF, symptoms=(MODULE,), trial=imported()).status == "clear"
+
+
+def test_to_install_it_cures_where_nothing_owns_the_files(cure: Planner) -> None:
+    assert cure(**HALF, symptoms=(MODULE,), trial=STOPPED).verdict == "healthy"

@@ -30,6 +30,16 @@ def test_death_silence_and_no_start_have_sentences_of_their_own(judge: Judge) ->
         assert words in found.summary
 
 
+def test_the_chain_to_what_is_missing_is_shown(judge: Judge) -> None:
+    chain = ("_C.so", "libtorch_cpu.so", "libmine.so.1")
+    load = make.unloadable("missing", culprit="libmine.so.1", chain=chain, names=())
+    trial = make.raised("ImportError", "libmine.so.1: cannot open shared object file")
+    (found,) = judge(**HERE, trial=trial, linux=make.loader(load)).findings
+    assert "_C.so -> libtorch_cpu.so -> libmine.so.1" in [e.value for e in found.evidence]
+    (found,) = judge(**HERE, trial=trial, linux=make.loader()).findings
+    assert len(found.evidence) == 2
+
+
 def test_a_message_that_is_known_is_named(judge: Judge) -> None:
     said = make.symptom("memory-exhausted", "import torch")
     trial = make.raised("MemoryError", "")

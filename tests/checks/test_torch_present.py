@@ -6,8 +6,8 @@ from torchdoctor.model import Outcome
 NONE = {"torch": None, "platform": linux(), "distributions": ()}
 
 
-def bash(outcome: Outcome, finding: int = 0, step: int = 0) -> tuple[str, ...]:
-    return outcome.findings[finding].steps[step].commands.bash
+def bash(outcome: Outcome) -> tuple[str, ...]:
+    return outcome.findings[0].steps[0].commands.bash
 
 
 def test_no_torch_is_an_error_with_a_whole_command(judge: Judge) -> None:

@@ -99,7 +99,7 @@ def test_a_listed_runtime_and_the_message(judge: Judge) -> None:
         **HERE, windows=listed("14.36"), symptoms=(dll_error("1114", "torch_python.dll"),)
     ).findings
     assert (finding.name, finding.severity) == ("vcredist-too-old", "error")
-    assert "is 14.36, and torch 2.9.1 needs 14.40" in finding.summary
+    assert "is 14.36, and torch 2.9.1 needs 14.39 or newer" in finding.summary
 
 
 def test_without_a_message_it_is_a_warning(judge: Judge) -> None:
@@ -112,6 +112,33 @@ def test_a_new_runtime_or_an_older_torch_is_in_order(judge: Judge) -> None:
     assert judge(**HERE, windows=listed("14.44"), symptoms=message).status == "clear"
     older = {**HERE, "torch": build("2.8.0+cpu")}
     assert judge(**older, windows=listed("14.29"), symptoms=message).status == "clear"
+
+
+@pytest.mark.parametrize("version", ["14.37.1", "14.38.33135"])
+def test_between_what_faults_and_what_does_nothing_is_known(judge: Judge, version: str) -> None:
+    between = listed(version)
+    assert judge(**HERE, windows=between, symptoms=()).status == "clear"
+    (finding,) = judge(**HERE, windows=between, symptoms=(dll_error("1114", "c10.dll"),)).findings
+    assert (finding.name, finding.confidence) == ("vcredist-too-old", "possible")
+
+
+@pytest.mark.parametrize(
+    ("torch", "version", "old"),
+    [
+        ("2.9.1", "14.39.33520", False),
+        ("2.9.1", "14.36.32532", True),
+        ("2.14.1", "14.39.33520", False),
+        ("2.14.1", "14.40.33810", False),
+        ("2.15.0", "14.36.32532", False),
+        ("2.15.0", "14.34.31931", True),
+    ],
+)
+def test_only_what_was_seen_to_fail_is_too_old(
+    judge: Judge, torch: str, version: str, *, old: bool
+) -> None:
+    known = {**HERE, "torch": build(f"{torch}+cpu")}
+    found = judge(**known, windows=listed(version), symptoms=()).findings
+    assert bool(found) is old
 
 
 def test_the_file_counts_more_than_the_list(judge: Judge) -> None:
@@ -137,6 +164,12 @@ def test_1114_alone_is_likely_that(judge: Judge) -> None:
     assert (finding.confidence, finding.because_of) == ("possible", ("import-order-dll-conflict",))
 
 
+def test_another_package_that_was_imported_before_comes_first(judge: Judge) -> None:
+    said = (symptom("imported-first", module="PyQt5"), dll_error("1114", "c10.dll"))
+    (finding,) = judge(platform=windows(), symptoms=said).findings
+    assert (finding.confidence, finding.because_of) == ("possible", ("import-order-dll-conflict",))
+
+
 def test_126_of_the_first_dll_is_likely_a_missing_runtime(judge: Judge) -> None:
     (finding,) = judge(platform=windows(), symptoms=(dll_error("126", "c10.dll"),)).findings
     assert (finding.name, finding.confidence) == ("vcredist-missing", "likely")
@@ -152,6 +185,27 @@ def test_another_system_is_not_concerned(judge: Judge) -> None:
 
 def test_nothing_is_said_where_nothing_is_known(judge: Judge) -> None:
     assert judge(**HERE, windows=Unknown(), symptoms=()).status == "clear"
+
+
+# ---- what a real import loaded ----
+
+
+def test_another_file_than_the_one_worked_out_makes_it_possible_only(judge: Judge) -> None:
+    other = (r"C:\Python\MSVCP140.dll", r"C:\env\Lib\site-packages\torch\lib\c10.dll")
+    (finding,) = judge(**HERE, windows=system(dll_load(), loaded=other)).findings
+    assert finding.confidence == "possible"
+    same = (r"C:\windows\system32\MSVCP140.dll",)
+    (finding,) = judge(**HERE, windows=system(dll_load(), loaded=same)).findings
+    assert finding.confidence == "certain"
+
+
+def test_the_loaded_file_is_the_runtime_of_the_process(judge: Judge) -> None:
+    both = copies(("system32", "14.44.1"), ("application", "14.29.1"))
+    old = system(copies=both, loaded=(r"C:\application\msvcp140.dll",))
+    (finding,) = judge(**HERE, windows=old, symptoms=()).findings
+    assert "is 14.29.1" in finding.summary
+    new = system(copies=both, loaded=(r"C:\system32\msvcp140.dll",))
+    assert judge(**HERE, windows=new, symptoms=()).status == "clear"
 
 
 # ---- the cure ----

@@ -28,7 +28,17 @@ def test_the_probe_names_the_whole_of_what_it_looked_at(tmp_path: Path) -> None:
     run = look(folder=tmp_path)
     assert set(run.data) == {
         *("system", "distribution", "libc", "cpu", "wsl", "container", "cgroup", "shm", "limits"),
-        *("device_nodes", "groups", "kernel", "pci", "kfd", "tegra", "toolkits", "fabric"),
+        *(
+            "network",
+            "device_nodes",
+            "groups",
+            "kernel",
+            "pci",
+            "kfd",
+            "tegra",
+            "toolkits",
+            "fabric",
+        ),
         *("driver_files", "nvidia", "errors", "done"),
     }
 

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from torchdoctor.child import Run, Stream
 from torchdoctor.facts import Build, Conda, Facts, Interpreter, Module, Record, Unknown
-from torchdoctor.reading.environment import pyvenv_config, read, tag_of
+from torchdoctor.reading.builds import tag_of
+from torchdoctor.reading.environment import read
+from torchdoctor.reading.interpreter import pyvenv_config
 
 SITE = "/env/lib/python3.11/site-packages"
 VERSION_PY = """\

@@ -10,19 +10,13 @@ from hypothesis import strategies as st
 
 from tests.probes.recorded import BARE, MACHINES, OVERLAY, look, write
 from torchdoctor.child import Run
-from torchdoctor.facts import (
-    Container,
-    Cpu,
-    DeviceNode,
-    Kernel,
-    Limits,
-    Platform,
-    Toolkit,
-    Unknown,
-)
+from torchdoctor.facts import Container, Cpu, DeviceNode, Kernel, Limits, Platform, Toolkit, Unknown
 from torchdoctor.reading import host
+from torchdoctor.reading.toolkits import toolkits
 
-FIELDS = {"platform", "cpu", "container", "limits", "device_nodes", "kernel", "toolkits"}
+FIELDS = {
+    *("platform", "cpu", "container", "limits", "network", "device_nodes", "kernel", "toolkits")
+}
 PROBE = ("python", "-", "{}")
 
 
@@ -270,7 +264,7 @@ WINDOWS: dict[str, object] = {
         },
         "architecture": {"PROCESSOR_ARCHITECTURE": "AMD64", "PROCESSOR_ARCHITEW6432": None},
     },
-    **dict.fromkeys(("distribution", "libc", "shm", "limits", "kfd", "pci")),
+    **dict.fromkeys(("distribution", "libc", "shm", "limits", "network", "kfd", "pci")),
     "wsl": {},
     "tegra": {},
     "cgroup": [],
@@ -414,13 +408,13 @@ def test_fewer_processors_than_there_are_is_a_limit_too() -> None:
 def test_a_toolkits_release_is_taken_from_the_file_that_tells_it(
     piece: dict[str, str], release: str | None, source: str
 ) -> None:
-    (toolkit,) = host.toolkits(answered({"toolkits": [{"path": "/x", **piece}]}))
+    (toolkit,) = toolkits(answered({"toolkits": [{"path": "/x", **piece}]}))
     assert toolkit.release == release
     assert toolkit.source.endswith(source)
 
 
 def test_a_folder_without_a_compiler_and_without_a_release_is_no_toolkit() -> None:
-    assert host.toolkits(answered({"toolkits": [{"path": "/opt/cuda", "nvcc": None}]})) == ()
+    assert toolkits(answered({"toolkits": [{"path": "/opt/cuda", "nvcc": None}]})) == ()
 
 
 def test_a_piece_that_failed_is_unknown_with_its_reason_and_the_others_are_read(

@@ -141,3 +141,64 @@ def test_a_snapshot_brings_it_into_the_facts() -> None:
     facts = whole.read(Snapshot("", {"windows": run(PROBE)}), Facts().expectation)
     assert isinstance(facts.windows, Windows)
     assert facts.windows.build == 22631
+
+
+# ---- what torch really loaded ----
+
+NOTICES = [
+    ["loaded", r"C:\Windows\System32\msvcp140.dll"],
+    ["loaded", r"C:\site\torch\lib\c10.dll"],
+    ["unloaded", r"C:\site\torch\lib\c10.dll"],
+    ["loaded", r"C:\site\torch\lib\c10.dll"],
+]
+
+
+def traced(data: object, outcome: str = "answered") -> object:
+    runs = {"windows": run(PROBE), "windows trace": Run((), outcome, data=data)}  # type: ignore[arg-type]
+    known = windows.read(runs)["windows"]
+    assert isinstance(known, Windows)
+    return known.loaded
+
+
+def test_what_windows_told_of_an_import_is_kept_in_its_order() -> None:
+    told = {"trace": {"ended": "OSError: x", "notices": NOTICES}, "errors": {}, "done": True}
+    assert traced(told) == (NOTICES[0][1], NOTICES[1][1])
+
+
+@pytest.mark.parametrize(
+    ("data", "outcome"),
+    [
+        ({}, "not-started"),
+        ({"stage": "trace"}, "timeout"),
+        ({"trace": {"notices": []}, "errors": {"notice": "AttributeError: x"}}, "answered"),
+        ({"trace": {"notices": "none"}, "errors": {}}, "answered"),
+        ({"trace": 7}, "answered"),
+    ],
+)
+def test_what_windows_did_not_tell_is_unknown(data: object, outcome: str) -> None:
+    assert isinstance(traced(data, outcome), Unknown)
+
+
+def test_without_that_probe_nothing_was_looked_at() -> None:
+    assert isinstance(read().loaded, Unknown)
+
+
+# ---- an interpreter that does not start ----
+
+
+@pytest.mark.parametrize(
+    ("signal", "data", "status"),
+    [
+        ("0xC0000142", {}, "0xC0000142"),
+        ("0xC0000142", {"interpreter": {}}, None),
+        ("SIGSEGV", {}, None),
+        (None, {}, None),
+    ],
+)
+def test_a_python_that_ended_before_it_said_anything_leaves_its_status(
+    signal: str | None, data: dict[str, Any], status: str | None
+) -> None:
+    ended = Run((), "failed", exit_code=0xC0000142, signal=signal, data=data)
+    known = windows.read({"windows": ended})["windows"]
+    assert isinstance(known, Windows)
+    assert known.status == status

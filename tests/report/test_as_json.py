@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -164,18 +162,6 @@ def test_findings_beside_an_error_are_refused() -> None:
 def test_any_report_is_valid_ascii(report: Report) -> None:
     parsed(report)
     assert as_json.render(report).isascii()
-
-
-def test_json_needs_no_rich() -> None:
-    code = (
-        "import sys; from torchdoctor.report import as_json, document; "
-        "print(as_json.render(document.failure('usage', 'x'))); "
-        "print([m for m in sys.modules if m.startswith(('rich', 'importlib.metadata'))])"
-    )
-    answer = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert answer.stdout.splitlines()[-1] == "[]"
 
 
 def test_a_target_that_says_nothing_has_nulls() -> None:

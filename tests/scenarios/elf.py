@@ -54,14 +54,15 @@ def shared_object(
         "<HHIQQQIHHHHHH", 3, MACHINES[platform.machine()], 1, 0, 64, 0, 0, 64, 56, 3, 64, 0, 0
     )
     body = header
-    body += _segment(1, 6, 0, end, 0x10000)  # PT_LOAD: all of it
-    body += _segment(2, 6, dynamic, end - dynamic, 8)  # PT_DYNAMIC
-    body += _segment(0x6474E551, 6, 0, 0, 16)  # PT_GNU_STACK: none that runs
+    body += _segment(1, 0, end, 0x10000)  # PT_LOAD: all of it
+    body += _segment(2, dynamic, end - dynamic, 8)  # PT_DYNAMIC
+    body += _segment(0x6474E551, 0, 0, 16)  # PT_GNU_STACK: none that runs
     body += bytes(24)  # the one symbol there has to be
     body += struct.pack("<IIII", 1, 1, 0, 0)  # a hash table of one empty bucket
     body = (body + bytes(strings)).ljust(dynamic, b"\0")
     return body + b"".join(struct.pack("<QQ", *entry) for entry in entries)
 
 
-def _segment(kind: int, flags: int, start: int, size: int, align: int) -> bytes:
-    return struct.pack("<IIQQQQQQ", kind, flags, start, start, start, size, size, align)
+def _segment(kind: int, start: int, size: int, align: int) -> bytes:
+    read_write = 6
+    return struct.pack("<IIQQQQQQ", kind, read_write, start, start, start, size, size, align)

@@ -344,16 +344,24 @@ def tiny_torch(
     return environments.wheel(folder, "torch", version, files, requires=requires)
 
 
-def companion(folder: Path, name: str, version: str, torch: str | None, *, label: str = "") -> Path:
+def companion(folder: Path, name: str, version: str, torch: str | None) -> Path:
     """Make a wheel of torchvision or torchaudio with its real requirements and little else.
 
-    *torch* is its requirement ("(==2.11.0)"), None for the releases that have none; *label* is
-    what its version file adds to *version*.
+    *torch* is its requirement ("(==2.11.0)"), None for the releases that have none.
     """
     requires = [f"torch{torch}"] if torch else []
     if name == "torchvision":
         requires = ["numpy", *requires]
-    version_py = f"__version__ = '{version}{label}'\ngit_version = '{'0' * 40}'\n"
+    version_py = f"__version__ = '{version}'\ngit_version = '{'0' * 40}'\n"
     code = "import torch\n\nfrom .version import __version__, git_version\n"
     files = {f"{name}/__init__.py": code, f"{name}/version.py": version_py}
     return environments.wheel(folder, name, version, files, requires=requires)
+
+
+def fitting_companions(folder: Path, label: str) -> list[Path]:
+    """Make torchvision and torchaudio for torch 2.13.0 in the build *label* ("+cpu")."""
+    return [
+        companion(folder, "torchvision", f"0.28.0{label}", f"==2.13.0{label}"),
+        companion(folder, "torchaudio", f"2.11.0{label}", None),
+        companion(folder, "torchaudio", f"2.11.1{label}", ">=2.11"),
+    ][: 2 if not label else 3]

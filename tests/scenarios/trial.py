@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests import environments
-from tests.scenarios import catalogue, doctor, rivals, standins
-from tests.scenarios.catalogue import Scenario
+from tests.scenarios import doctor, rivals, standins
 from tests.scenarios.doctor import Answer, Scene
+from tests.scenarios.scenario import Scenario
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Row:
         return self.cause and not self.proof.startswith("no:")
 
 
-def set_up(scenario: Scenario, folder: Path, *, whole: bool = True) -> Scene:
+def set_up(scenario: Scenario, folder: Path, *, whole: bool) -> Scene:
     """Make the machine of *scenario* in *folder*; *whole* when packages may be installed there."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -61,7 +61,7 @@ def judge(scenario: Scenario, answer: Answer) -> list[str]:
     wrong = [f"beside it {name}" for name in answer.unexplained[1:]]
     finding = answer.get(first)
     if finding["severity"] not in scenario.severity:
-        wrong.append(f"{first} is {finding['severity']}, not {' or '.join(scenario.severity)}")
+        wrong.append(f"{first} is {finding['severity']}, not {scenario.severity}")
     shown = answer.evidence(first)
     wrong += [f"evidence lacks {text!r}" for text in scenario.shows if text not in shown]
     return wrong + _notes(scenario, answer)
@@ -95,7 +95,7 @@ def _carried_out(scenario: Scenario, scene: Scene, answer: Answer) -> Answer:
     before = scene.environment.version("torch")
     said = doctor.carry_out(scene, follow(scene, answer.commands), wheels)
     if scenario.proof == "heals":
-        doctor.imports(scene)
+        doctor.import_torch(scene)
         return doctor.check(scene, *scenario.arguments)
     after = scene.environment.version("torch")
     right = after != before and re.fullmatch(scenario.becomes, after or "")
@@ -129,11 +129,11 @@ def wheels() -> list[Path]:
     made += standins.nvidia_wheels(folder)
     for tag, cuda in (("cu126", "12.6"), ("cu130", "13.0"), ("cu132", "13.2")):
         made.append(standins.tiny_torch(folder, f"2.13.0+{tag}", cuda=cuda))
-        made += catalogue.fitting_companions(folder, f"+{tag}")
+        made += standins.fitting_companions(folder, f"+{tag}")
     requires = standins.CU130
     made.append(standins.tiny_torch(folder, "2.13.0", cuda="13.0", requires=requires))
-    made += catalogue.fitting_companions(folder, "")
-    made += catalogue.fitting_companions(folder, "+cpu")
+    made += standins.fitting_companions(folder, "")
+    made += standins.fitting_companions(folder, "+cpu")
     return made
 
 

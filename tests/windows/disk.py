@@ -64,10 +64,11 @@ def package(site: Path, version: str = "2.9.1") -> Path:
     return home
 
 
-def python(folder: Path) -> None:
+def python(folder: Path, minor: int = 11, machine: str = "x64") -> None:
     """Put python.exe and its DLL into *folder*."""
-    dll = Dll(version=PYTHON, exports=("PyInit",))
-    put(folder, {"python.exe": write(Dll()), "python311.dll": write(dll)})
+    dll = Dll(version=(3, minor, *PYTHON[2:]), exports=("PyInit",), machine=machine)
+    files = {"python.exe": Dll(machine=machine), f"python3{minor}.dll": dll}
+    put(folder, {name: write(file) for name, file in files.items()})
 
 
 def installation(root: Path, vc: Version | None = NEW, version: str = "2.9.1") -> Path:

@@ -141,6 +141,31 @@ def test_path_counts_only_where_the_strict_search_has_failed(tmp_path: Path) -> 
     assert load.by_path
 
 
+def test_what_is_not_in_the_files_is_said_with_how_to_give_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    disk.installation(tmp_path, None)
+    facts = folder.read(str(tmp_path))
+    assert facts.remarks == (folder.REMARK, folder.NO_PATH)
+    known = seen(tmp_path)
+    for name in ("registered", "edition", "long_paths", "policy", "commit_limit", "loaded"):
+        assert isinstance(getattr(known, name), Unknown), name
+    _, said = report(capsys, "--root", str(tmp_path))
+    (finding,) = said["findings"]
+    assert (finding["name"], finding["confidence"]) == ("vcredist-missing", "likely")
+    (tmp_path / "java").mkdir()
+    given = ("--root", str(tmp_path), "--path-dir", str(tmp_path / "java"))
+    _, said = report(capsys, *given)
+    (finding,) = said["findings"]
+    assert (finding["name"], finding["confidence"]) == ("vcredist-missing", "certain")
+    assert folder.NO_PATH not in said["target"].get("remarks", said.get("remarks", []))
+
+
+def test_path_is_no_excuse_for_what_is_not_missing(tmp_path: Path) -> None:
+    disk.installation(tmp_path, disk.OLD)
+    assert not answer(tmp_path).assumed
+
+
 def test_without_a_system32_nothing_is_said_of_the_loader(tmp_path: Path) -> None:
     disk.python(tmp_path / "Python311")
     disk.package(tmp_path / disk.SITE)

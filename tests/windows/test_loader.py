@@ -415,12 +415,13 @@ def test_an_old_runtime_under_a_constexpr_mutex_is_1114() -> None:
     assert (problem.kind, result.error) == ("old-runtime", 1114)
     assert problem.culprit == rf"{SYSTEM}\msvcp140.dll"
     assert problem.chain == ("top.dll", "msvcp140.dll")
-    assert problem.detail == "it is 14.36.32532.0, top.dll needs 14.40"
+    assert problem.detail == "it is 14.36.32532.0, top.dll needs 14.39"
 
 
 @pytest.mark.parametrize(
     ("need", "version"),
     [
+        (CONSTEXPR, (14, 39, 33520, 0)),
         (CONSTEXPR, (14, 40)),
         (CONSTEXPR, (14, 40, 33810, 0)),
         (CONSTEXPR, (14, 51, 36247, 0)),
@@ -430,6 +431,16 @@ def test_an_old_runtime_under_a_constexpr_mutex_is_1114() -> None:
 )
 def test_a_new_runtime_or_a_classic_mutex_is_well(need: Need, version: Version) -> None:
     assert mutex(need, version).error == 0
+
+
+@pytest.mark.parametrize("version", [(14, 37), (14, 38, 33135, 0)])
+def test_a_runtime_between_the_two_that_were_tried_is_taken_to_do_and_that_is_said(
+    version: Version,
+) -> None:
+    result = mutex(CONSTEXPR, version)
+    assert result.error == 0
+    assert "in between" in result.assumed[0]
+    assert not mutex(CONSTEXPR, (14, 39)).assumed
 
 
 def test_a_missing_dll_hides_an_old_runtime() -> None:
@@ -509,6 +520,23 @@ def test_a_chain_of_many_thousand_dlls_takes_no_longer_than_it_is_long() -> None
 
 
 # ---- which file a name leads to ----
+
+
+def test_a_bare_name_with_the_flag_for_its_folder_is_refused() -> None:
+    machine = top((SYSTEM, "system32"))
+    result = load(machine, "dep.dll", LOAD_DIR | DEFAULT_DIRS)
+    assert (result.error, result.problems[0].kind) == (87, "no-path")
+    assert load(machine, "dep.dll", DEFAULT_DIRS).error == 0
+    assert load(machine, rf"{SYSTEM}\dep.dll", LOAD_DIR | DEFAULT_DIRS).error == 0
+
+
+def test_that_a_search_goes_on_after_a_file_for_another_processor_is_said() -> None:
+    home = folder(LIB, "package", dll("top.dll", "dep.dll"), dll("dep.dll", machine="arm64"))
+    whole = folder(SYSTEM, "system32", dll("dep.dll"))
+    result = load(Machine((home, whole)), TOP)
+    assert result.error == 0
+    assert rf"{LIB}\dep.dll is passed over" in result.assumed[0]
+    assert not load(Machine((folder(LIB, "package", dll("top.dll")), whole)), TOP).assumed
 
 
 def test_a_name_leads_to_the_file_that_wins() -> None:

@@ -25,6 +25,7 @@ def test_every_call_of_windows_has_its_types() -> None:
     by_name = [n for n in loaded if isinstance(n.func, ast.Name) and n.func.id == "function"]
     named = {ast.literal_eval(n.args[1]) for n in by_name}
     assert {"RtlGetVersion", "GlobalMemoryStatusEx", "K32EnumProcessModules"} <= named
+    assert "LdrRegisterDllNotification" in named
     assert all(len(n.args) >= 3 for n in by_name), "a result type for each"
 
 

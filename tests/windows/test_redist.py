@@ -56,7 +56,7 @@ def test_each_torch_needs_the_runtime_that_its_files_show(
 ) -> None:
     found = torch(version)
     assert set(by_kind(found, "present")) == BASE | more
-    assert by_kind(found, "mutex") == ({MSVCP: (14, 40)} if mutex else {})
+    assert by_kind(found, "mutex") == ({MSVCP: (14, 39)} if mutex else {})
     assert by_kind(found, "rule") == {MSVCP: linker}
     assert redistributable(found) == lowest
 
@@ -83,7 +83,7 @@ def test_a_dll_that_came_later_asks_for_the_version_that_carries_it() -> None:
 def test_what_no_redistributable_carries_asks_for_none() -> None:
     other = Requirement("present", "other.dll", ("a.dll",), (99, 0), redistributable=False)
     assert redistributable([other]) is None
-    assert redistributable([other, MUTEX]) == (14, 40)
+    assert redistributable([other, MUTEX]) == (14, 39)
 
 
 def test_files_without_a_runtime_need_none() -> None:
@@ -132,7 +132,7 @@ def test_the_table_says_of_each_runtime_what_it_carries(version: str) -> None:
 
 # ---- what they get ----------------------------------------------------------------------------
 
-MUTEX = Requirement("mutex", MSVCP, ("c10.dll",), (14, 40))
+MUTEX = Requirement("mutex", MSVCP, ("c10.dll",), (14, 39))
 THERE = Requirement("present", MSVCP, ("c10.dll",))
 RULE = Requirement("rule", MSVCP, ("c10.dll",), (14, 42))
 OLD = Winner(r"C:\env\msvcp140.dll", (14, 29, 30133, 0))
@@ -154,6 +154,10 @@ def one(need: Requirement, winner: Winner | None, *registry: Registered) -> Judg
         (MUTEX, OLD, "older"),
         (MUTEX, BETWEEN, "met"),
         (MUTEX, None, "absent"),
+        (MUTEX, Winner("x", (14, 39, 33520, 0)), "met"),
+        (MUTEX, Winner("x", (14, 38, 33135, 0)), "unknown"),
+        (MUTEX, Winner("x", (14, 37)), "unknown"),
+        (MUTEX, Winner("x", (14, 36, 32532, 0)), "older"),
         (RULE, BETWEEN, "older"),
         (RULE, NEW, "met"),
         (MUTEX, Winner("x", None), "unknown"),

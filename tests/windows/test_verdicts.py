@@ -23,7 +23,7 @@ from tests.windows.machines import (
 )
 from torchdoctor import plan
 from torchdoctor.child import Run
-from torchdoctor.facts import Facts
+from torchdoctor.facts import Build, Distribution, Facts
 from torchdoctor.model import Finding, Plan
 from torchdoctor.reading import windows as reading
 from torchdoctor.registry import all_checks
@@ -34,6 +34,7 @@ from windows.loader import Machine
 CHECKS = all_checks()
 PROBE = {"interpreter": {}, "known_dlls": [], "runtimes": {}, "done": True}
 VC = "install-vc-redist"
+MSVCP = "msvcp140.dll"
 
 
 def read(
@@ -49,7 +50,8 @@ def read(
     return reading.read(runs)["windows"]
 
 
-def judged(torch: str, what: object) -> tuple[tuple[Finding, ...], Plan]:
+def judged(torch: str, what: object, **companions: str) -> tuple[tuple[Finding, ...], Plan]:
+    own = {n: dist(n, v, folder=SITE) for n, v in {"torch": torch, **companions}.items()}
     known = Facts(
         platform=windows(),
         interpreter=interpreter(
@@ -61,10 +63,10 @@ def judged(torch: str, what: object) -> tuple[tuple[Finding, ...], Plan]:
             machine="AMD64",
             site_packages=(SITE,),
         ),
-        torch=build(f"{torch}+cpu", origin=TORCH, distribution=dist("torch", torch, folder=SITE)),
-        torchvision=None,
-        torchaudio=None,
-        distributions=(dist("torch", torch, folder=SITE),),
+        torch=build(f"{torch}+cpu", origin=TORCH, distribution=own["torch"]),
+        torchvision=beside("torchvision", own),
+        torchaudio=beside("torchaudio", own),
+        distributions=tuple(own.values()),
         records={},
         conda=None,
         gpus=(),
@@ -73,6 +75,13 @@ def judged(torch: str, what: object) -> tuple[tuple[Finding, ...], Plan]:
     outcomes = run(CHECKS, known)
     assert not [o.reason for o in outcomes if o.status == "crashed"]
     return plan.findings_of(outcomes), plan.make(CHECKS, known, outcomes)
+
+
+def beside(name: str, own: Mapping[str, Distribution]) -> Build | None:
+    if name not in own:
+        return None
+    version = own[name].version
+    return build(f"{version}+cpu", origin=rf"{SITE}\{name}", distribution=own[name])
 
 
 def errors(found: tuple[Finding, ...]) -> list[str]:
@@ -179,6 +188,41 @@ def test_a_package_that_brings_an_old_runtime_is_noted(carrier: str, *, harmless
         assert "carrier brings an older runtime" in notes[0].summary
 
 
+def versioned(version: tuple[int, ...]) -> Machine:
+    """Return a machine with a package whose msvcp140.dll is of *version*."""
+    (file,) = facts("carriers")["pyarrow 17.0.0"].values()
+    other = replace(file, version=version)
+    return machine(more=(folder(SITE + r"\carrier", "package", other),))
+
+
+@pytest.mark.parametrize(
+    ("version", "noted"),
+    [
+        ((14, 36, 32532, 0), True),
+        ((14, 37, 32822, 0), False),
+        ((14, 38, 33135, 0), False),
+        ((14, 39, 33520, 0), False),
+    ],
+)
+def test_only_a_runtime_that_was_seen_to_fail_is_noted(
+    version: tuple[int, ...], *, noted: bool
+) -> None:
+    found, _ = judged("2.9.1", read(record(versioned(version))))
+    assert ("import-order-dll-conflict" in [f.name for f in found]) is noted
+
+
+def test_a_runtime_of_system32_between_what_fails_and_what_does_is_not_blamed() -> None:
+    (old,) = (f for f in machine(vc="14.34").folders if f.role == "system32")
+    files = {**old.files, MSVCP: replace(runtime("14.34")[MSVCP], version=(14, 38, 33135, 0))}
+    before = machine(vc="14.34")
+    folders = tuple(replace(f, files=files) if f.role == "system32" else f for f in before.folders)
+    what = read(record(replace(before, folders=folders)))
+    found, made = judged("2.9.1", what)
+    assert not errors(found)
+    assert not made.steps
+    assert "in between" in what.torch.assumed[0]  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(("carrier", "harmless"), CARRIERS.items())
 def test_torch_after_the_user_s_own_imports(carrier: str, *, harmless: bool) -> None:
     after = {
@@ -274,6 +318,9 @@ COMPANIONS = [
     ("torchvision 0.19.1", "torchvision", "_c.pyd", "2.4.1", True),
     ("torchaudio 2.4.1", "torchaudio", "libtorchaudio.pyd", "2.4.1", True),
     ("torchaudio 2.4.1", "torchaudio", "libtorchaudio.pyd", "2.9.1", False),
+    ("torchaudio 2.9.1", "torchaudio", "libtorchaudio.pyd", "2.9.1", True),
+    ("torchvision 0.24.1", "torchvision", "_c.pyd", "2.4.1", False),
+    ("torchvision 0.14.1", "torchvision", "_c.pyd", "2.9.1", False),
 ]
 
 
@@ -286,8 +333,25 @@ def test_a_companion_fits_its_own_torch_only(
     before = machine(torch, more=(folder(home, "package", known),))
     what = read(record(before, torch, companions={name: [rf"{home}\{file}"]}))
     load = what.companions[name]  # type: ignore[attr-defined]
-    assert load.loads is fits
-    assert (load.error == 127) is not fits
+    found, made = judged(torch, what, **{name: wheel.partition(" ")[2]})
+    unfit = [f for f in found if f.name == "companion-dll-unfit"]
+    if fits:
+        assert (load.error, load.named, unfit, made.steps) == (0, "", [], ())
+        return
+    assert load.error == 127
+    assert load.named == rf"{home}\{file}"
+    assert load.culprit in {rf"{LIB}\{name}" for name in ("torch_cpu.dll", "c10.dll")}
+    assert "(WinError 127)" in unfit[0].summary
+    first = made.steps[0].step
+    assert first.name.startswith(f"install-{name}-{FITTING[name, torch]}")
+    assert "companion-dll-unfit" in made.steps[0].clears
+
+
+FITTING = {
+    ("torchvision", "2.9.1"): "0-24-1",
+    ("torchaudio", "2.9.1"): "2-9-1",
+    ("torchvision", "2.4.1"): "0-19-1",
+}
 
 
 # ---- nothing is made up ----

@@ -30,6 +30,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     looking.options(parser)
     looking.folder_options(parser)
+    parser.add_argument(
+        "--all-reduce",
+        nargs="?",
+        type=looking.ranks,
+        const=0,
+        metavar="N",
+        help="try a real all_reduce, too, on this many ranks (default: as many as suit)",
+    )
     output.options(parser)
     parser.add_argument(
         "--fail-on",
@@ -73,13 +81,16 @@ def execute(args: argparse.Namespace) -> int:
     for table in ("releases", "neighbours", "known_bad"):  # those that every machine needs
         load(table)
     seen = waiting()
+    tried = looking.tried(seen)
     outcomes = run(checks, seen.facts)
     report = document.build(
         target=target(seen, args.inputs),
         findings=plan.findings_of(outcomes),
         outcomes=outcomes,
-        plan=plan.make(checks, seen.facts, outcomes),
+        plan=tried.verified(plan.make(checks, seen.facts, outcomes)),
         essential_unknown=_essential_unknown(seen),
+        data=tried.data,
+        details=tried.details,
         facts=seen.facts,
         snapshot=_shown_along(seen, args),
     )

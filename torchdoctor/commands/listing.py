@@ -1,11 +1,11 @@
-"""``torchdoctor list``: the checks, and the findings that each can make."""
+"""``torchdoctor list``: the checks and the findings that each can make; the rules of lint."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-HELP = "list the checks and the findings that each can make"
+HELP = "list the checks with the findings that each can make, and the rules of lint"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -15,9 +15,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the list; return 0."""
+    from torchdoctor.lint import catalogue  # noqa: PLC0415 - only the verb that runs pays
     from torchdoctor.registry import all_checks  # noqa: PLC0415 - only the verb that runs pays
     from torchdoctor.report import explain, printing  # noqa: PLC0415
+    from torchdoctor.shards import verdict  # noqa: PLC0415
 
     del args
-    printing.write(explain.listing(all_checks()), sys.stdout)
+    printing.write(
+        f"{explain.listing({**all_checks(), 'shards': verdict.as_check()})}\n{catalogue.listing()}",
+        sys.stdout,
+    )
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +15,15 @@ from torchdoctor.commands import output
 from torchdoctor.model import DoctorError
 
 if TYPE_CHECKING:
+    from torchdoctor.distributed.session import Wish
     from torchdoctor.facts import Expectation, Facts
+    from torchdoctor.model import Plan
+    from torchdoctor.report.document import Detail
     from torchdoctor.snapshot import Snapshot
+
+
+MOST_RANKS = 64
+"""Ranks of an all_reduce on one machine."""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +41,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--timeout",
-        type=_seconds,
+        type=seconds,
         metavar="S",
         help="seconds that each probe may take (default: 10, and 60 for an import)",
     )
@@ -109,11 +116,55 @@ def look(args: argparse.Namespace, environ: Mapping[str, str]) -> Snapshot:
         timeout=args.timeout or collect.TIMEOUT,
         import_timeout=args.timeout or collect.IMPORT_TIMEOUT,
         after=imports.given(getattr(args, "after", []), getattr(args, "script", None)),
+        all_reduce=_wish(args),
     )
     snapshot = collect.collect(request, environ)
     if args.python:
         _refuse_what_is_no_python(snapshot, args.python)
     return snapshot
+
+
+def _wish(args: argparse.Namespace) -> Wish | None:
+    """Return the all_reduce that is asked for, if one is."""
+    asked = getattr(args, "all_reduce", None)
+    if asked is None:
+        return None
+    from torchdoctor.distributed.session import Wish  # noqa: PLC0415 - for whom asks for it
+
+    return Wish(ranks=asked or None)
+
+
+def ranks(text: str) -> int:
+    """Return *text* as a number of ranks, for argparse."""
+    number = int(text)
+    if not 1 <= number <= MOST_RANKS:
+        raise argparse.ArgumentTypeError(f"a number of ranks from 1 to {MOST_RANKS}")
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What an all_reduce that was tried adds to a report."""
+
+    data: Mapping[str, object] = field(default_factory=dict)
+    details: tuple[Detail, ...] = ()
+
+    def verified(self, plan: Plan) -> Plan:
+        """Return *plan*; what shows that a step worked tries an all_reduce again if this did."""
+        if not self.data:
+            return plan
+        from torchdoctor.commands import all_reduce_report  # noqa: PLC0415 - as above
+
+        return all_reduce_report.verified(plan, "{} --all-reduce".format)
+
+
+def tried(seen: Look) -> Tried:
+    """Return what is said of an all_reduce that was tried."""
+    if "all-reduce" not in seen.snapshot.probes:
+        return Tried()
+    from torchdoctor.commands import all_reduce_report  # noqa: PLC0415 - for whom asked for it
+
+    return Tried(*all_reduce_report.told(seen.facts, seen.snapshot))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +269,8 @@ def _refuse_what_is_no_python(snapshot: Snapshot, given: str) -> None:
     )
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """Return *text* as a number of seconds, for argparse."""
     try:
         seconds = float(text)
     except ValueError:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from torchdoctor.model import DoctorError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torchdoctor.report.document import Report
     from torchdoctor.report.words import Shell
 
@@ -24,6 +26,11 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", "-o", metavar="FILE", help="write the report there")
     parser.add_argument("--quiet", "-q", action="store_true", help="one line")
     parser.add_argument("--verbose", "-v", action="store_true", help="leave nothing out")
+    parser.add_argument(
+        "--lang",
+        choices=("en", "zh", "zh_CN"),
+        help="the language of the report (default: the locale's; JSON is English unless asked)",
+    )
 
 
 def write(report: Report, args: argparse.Namespace) -> None:
@@ -72,20 +79,27 @@ def save(text: str, path: str) -> None:
 
 
 def _render(report: Report, args: argparse.Namespace, *, to_file: bool) -> str:
-    if args.format == "json":
-        from torchdoctor.report import as_json  # noqa: PLC0415 - one format a run
-
-        return as_json.render(report)
-    if args.format == "markdown":
-        from torchdoctor.report import markdown  # noqa: PLC0415
-
-        return markdown.render(report, verbose=args.verbose, shell=_shell(report))
-    from torchdoctor.report import printing, text  # noqa: PLC0415
+    from torchdoctor.report import printing  # noqa: PLC0415 - one format a run
 
     if to_file:
         look = printing.Terminal(width=100, colour=False, unicode=True, encoding="utf-8")
     else:
         look = printing.terminal(sys.stdout, os.environ)
+    say = speech(args, look.encoding if args.format != "json" else "ascii")
+    if say is not str:
+        from torchdoctor.report.translate import translated  # noqa: PLC0415 - few need it
+
+        report = translated(report, say)
+    if args.format == "json":
+        from torchdoctor.report import as_json  # noqa: PLC0415
+
+        return as_json.render(report)
+    if args.format == "markdown":
+        from torchdoctor.report import markdown  # noqa: PLC0415
+
+        return markdown.render(report, verbose=args.verbose, shell=_shell(report), say=say)
+    from torchdoctor.report import text  # noqa: PLC0415
+
     return text.render(
         report,
         width=look.width,
@@ -95,7 +109,21 @@ def _render(report: Report, args: argparse.Namespace, *, to_file: bool) -> str:
         verbose=args.verbose,
         quiet=args.quiet,
         shell=_shell(report),
+        say=say,
     )
+
+
+def speech(args: argparse.Namespace, encoding: str) -> Callable[[str], str]:
+    """Return what says our words in the language that *args* or the locale ask for.
+
+    The locale's only where *encoding* has its characters; for programs, English unless asked.
+    """
+    from torchdoctor import locale  # noqa: PLC0415 - not needed to ask for help
+
+    language = locale.chosen(getattr(args, "lang", None), os.environ)
+    if language == locale.ENGLISH or (not args.lang and not locale.fits(language, encoding)):
+        return str
+    return locale.speaker(language).say
 
 
 def _shell(report: Report) -> Shell:

@@ -317,6 +317,23 @@ def limits(_tree: Tree) -> object:
     return seen
 
 
+def network(tree: Tree) -> object:
+    """Return the network interfaces, InfiniBand devices, and what /etc/hosts says of this host.
+
+    No name is looked up: a name server may keep one waiting for a minute.
+    """
+    import socket
+
+    name = socket.gethostname()
+    lines = (tree.text("/etc/hosts", LONGEST) or "").splitlines()
+    rows = [line.partition("#")[0].split() for line in lines]
+    return {
+        "interfaces": tree.names("/sys/class/net")[: 20 * MOST],
+        "infiniband": tree.names("/sys/class/infiniband")[:MOST],
+        "own_addresses": [row[0] for row in rows if name in row[1:]],
+    }
+
+
 def device_nodes(tree: Tree) -> object:
     """Return device files of GPUs, their rights, and whether this user may use them."""
     paths = [
@@ -624,8 +641,8 @@ def _wow64() -> dict[str, int]:
 
 
 LOOKS = (
-    *(system, distribution, libc, cpu, wsl, container, cgroup, shm, limits, device_nodes),
-    *(groups, kernel, pci, kfd, tegra, toolkits, fabric, driver_files),
+    *(system, distribution, libc, cpu, wsl, container, cgroup, shm, limits, network),
+    *(device_nodes, groups, kernel, pci, kfd, tegra, toolkits, fabric, driver_files),
 )
 
 

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.facts import Driver, Gpu, Unknown
 from torchdoctor.reading import nvidia_smi
-from torchdoctor.reading.host import Said, Unreadable, container, cuda_release, said
+from torchdoctor.reading.containers import container
+from torchdoctor.reading.said import Said, Unreadable, said
+from torchdoctor.reading.toolkits import cuda_release
 
 if TYPE_CHECKING:
     from torchdoctor.child import Run

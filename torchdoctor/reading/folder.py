@@ -1,7 +1,8 @@
 """A copied or mounted Windows installation, read into the facts of that machine.
 
-What only a running system has stays unknown: the registry, what is loaded, whether an import
-works. What the loader would do is worked out from the files.
+What only a running system has stays unknown, and that is said: the registry (installed runtimes,
+KnownDLLs, long paths, policies, the edition), memory, what is loaded, whether an import works, and
+PATH, whose folders can be given. What the loader would do is worked out from the files.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import importlib
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import metadata
 from typing import Any, cast
 
@@ -18,6 +20,7 @@ from torchdoctor import effects
 from torchdoctor.facts import (
     Build,
     Distribution,
+    DllLoad,
     Expectation,
     Facts,
     Interpreter,
@@ -28,12 +31,19 @@ from torchdoctor.facts import (
     Unknown,
     Windows,
 )
-from torchdoctor.reading.environment import tag_of
+from torchdoctor.reading.builds import tag_of
 
 Found = Any
 """What torchdoctor.windows.layout finds; in a checkout, no checker sees it by that name."""
 MOST = 100
 NEVER = Unknown("a folder is looked at, not a running system")
+_OF_REGISTRY = ("registered", "edition", "build", "long_paths", "policy")
+_OF_PROCESS = ("commit_limit", "commit_available", "loaded", "status")
+REMARK = (
+    "the registry of that machine (installed runtimes, KnownDLLs, long paths, policies, edition): "
+    "the files alone were judged"
+)
+NO_PATH = "PATH of that machine is not in its files: name its folders with --path-dir"
 
 
 def read(
@@ -67,7 +77,8 @@ def read(
             Leftover(name, found.site_path) for name in _names(found.site) if name[:1] == "~"
         ),
         "records": {d.name: r for d in installed if (r := _record(found, d))},
-        "windows": Windows(**fields, headers=_headers(found)),
+        "windows": Windows(**_known_of_windows(fields, path), headers=_headers(found)),
+        "remarks": (REMARK, *(() if path else (NO_PATH,))),
         "trial": NEVER,
     }
     for name in effects.FAMILY:
@@ -79,6 +90,20 @@ def read(
         for name in effects.FAMILY
     }
     return Facts(expectation=expectation or Expectation(), **known)  # type: ignore[arg-type]
+
+
+def _known_of_windows(fields: Any, path: tuple[str, ...]) -> Any:  # noqa: ANN401 - fields of Windows
+    """Return *fields*, with what no file tells as unknown.
+
+    Where PATH could still have what is missing, the answer says so.
+    """
+    registry = Unknown("the registry of a folder is not read")
+    unknown = {**dict.fromkeys(_OF_REGISTRY, registry), **dict.fromkeys(_OF_PROCESS, NEVER)}
+    load = fields["torch"]
+    if not path and isinstance(load, DllLoad) and load.kind == "missing":
+        unsure = replace(load, assumed=(*load.assumed, NO_PATH))
+        return {**unknown, **fields, "torch": unsure}
+    return {**unknown, **fields}
 
 
 def _windows(name: str) -> Any:  # noqa: ANN401 - one file, two names in a checkout

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
+from torchdoctor.child import Run
 from torchdoctor.facts import Expectation, Facts, Interpreter, Platform, Unknown
 from torchdoctor.reading import driver, environment, host, import_trial
 from torchdoctor.snapshot import Snapshot
@@ -32,20 +34,40 @@ def read(snapshot: Snapshot, expectation: Expectation) -> Facts:
         untried = Unknown("not tried (--no-import)")
         known |= {"trial": untried, "companion_trials": untried, "runtime": untried}
         known["symptoms"] = untried
-    if "windows" in probes:
-        from torchdoctor.reading import windows  # noqa: PLC0415 - only Windows needs it
+    known |= _of_one_system(probes)
+    if run := probes.get("all-reduce"):
+        from torchdoctor.reading import all_reduce  # noqa: PLC0415 - only where one was tried
 
-        known |= windows.read(probes)
+        known |= all_reduce.read(run)
     texts = [(n.removeprefix(TEXT), r.stdout.text) for n, r in probes.items() if n.startswith(TEXT)]
     if texts:
         known = _with_texts(known, texts)
-    platform = known.get("platform")
-    if isinstance(platform, Platform) and platform.system != "win32":
-        known.setdefault("windows", None)
+    known = _of_other_systems(known.get("platform")) | known
     facts = Facts(expectation=expectation, **known)  # type: ignore[arg-type]
     if snapshot.redacted and isinstance(facts.interpreter, Interpreter):
         return replace(facts, interpreter=replace(facts.interpreter, redacted=True))
     return facts
+
+
+def _of_one_system(probes: Mapping[str, Run]) -> dict[str, object]:
+    """Return what only Windows, or only Linux, has; their readers are for them alone."""
+    if "windows" in probes:
+        from torchdoctor.reading import windows  # noqa: PLC0415
+
+        return windows.read(probes)
+    if "linux" in probes:
+        from torchdoctor.reading import linux  # noqa: PLC0415
+
+        return linux.read(probes)
+    return {}
+
+
+def _of_other_systems(platform: object) -> dict[str, object]:
+    """Return None for what a machine of *platform* cannot have."""
+    if not isinstance(platform, Platform):
+        return {}
+    systems = {"windows": "win32", "linux": "linux"}
+    return {name: None for name, system in systems.items() if platform.system != system}
 
 
 def _with_texts(known: dict[str, object], texts: list[tuple[str, str]]) -> dict[str, object]:

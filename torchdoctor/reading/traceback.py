@@ -1,20 +1,23 @@
 """Error text in, symptoms and exceptions out. The one place that knows messages.
 
-What messages there are is in ``tables/symptoms.toml``; each row names its source. Text may be
+What messages there are is in ``tables/symptoms*.toml``; each row names its source. Text may be
 anything (a log, a terminal's copy, megabytes of rubbish): the time taken is linear in its length,
-and bounded.
+and bounded. Logs of several ranks in one text are told apart by what stands before each line.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal
+from typing import Literal, cast
 
 from torchdoctor.facts import Symptom
-from torchdoctor.tables import load
+from torchdoctor.reading import ranks
+from torchdoctor.reading.ranks import RANK
+from torchdoctor.tables import symptoms as table
 
 LONGEST = 512 * 1024
 """Characters of a text that are looked at; of a longer one, both ends."""
@@ -25,7 +28,10 @@ MOST_SEARCHED = 24 * 1024
 MOST_FOUND = 16
 """Matches of one row."""
 LONGEST_LINE = 300
+LONGEST_QUESTION, LINES_OF_QUESTION = 160, 2
+"""Characters and lines of a text that may be a question in a few words, and no more than that."""
 MOST_LINES = 20_000
+MOST_RANKS = 4096
 LONGEST_MESSAGE = 8 * 1024
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}[mK]")
@@ -41,21 +47,49 @@ def symptoms(text: str, source: str) -> tuple[Symptom, ...]:
     """
     if not text.strip():  # most of a healthy machine's: the table is not even read for them
         return ()
-    text = _ends(_COLOUR.sub("", text), LONGEST)
+    return _found(_ends(_COLOUR.sub("", text), LONGEST), table.rows(), source)
+
+
+def told(text: str, source: str) -> tuple[Symptom, ...]:
+    """Return the known messages in *text*, and what it asks about where it has none.
+
+    A word is weak evidence: only a text of a few words, without anything that a program printed,
+    is read as a question.
+    """
+    known = symptoms(text, source)
+    if len(known) <= 1 and all(s.name in table.told() for s in known) and _is_question(text):
+        return (*known, *_found(text.casefold(), table.words(), source))
+    return known
+
+
+_PRINTED = re.compile(r"^[ \t]{0,4}[\[$] ?|(?:[Ww]arning|[Ee]rror|ERROR|INFO): ", re.MULTILINE)
+
+
+def _is_question(text: str) -> bool:
+    """Tell whether *text* is a few words that somebody typed, and nothing that was printed."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    few = len(text.strip()) <= LONGEST_QUESTION and len(lines) <= LINES_OF_QUESTION
+    return few and not _PRINTED.search(text) and not exceptions(text)
+
+
+def _found(text: str, rows: Sequence[table.Row], source: str) -> tuple[Symptom, ...]:
     found: list[tuple[int, Symptom]] = []
     taken: dict[str, list[tuple[int, int]]] = {}
-    for row in load("symptoms")["symptom"]:
+    labelled = ranks.labelled(text)
+    for row in rows:
         for match in _matches(text, row):
-            spans = taken.setdefault(row["name"], [])
+            spans = taken.setdefault(str(row["name"]), [])
             if all(match.end() <= start or end <= match.start() for start, end in spans):
                 spans.append(match.span())
-                found.append((match.start(), _symptom(row, match, source)))
-    return _each_once(symptom for _, symptom in sorted(found, key=lambda item: item[0]))
+                symptom = _symptom(row, match, source, labelled=labelled)
+                found.append((match.start(), symptom))
+    counted = {str(row["name"]) for row in rows if row.get("counted")}
+    return _each_once((s for _, s in sorted(found, key=lambda item: item[0])), counted)
 
 
-def _matches(text: str, row: Mapping[str, list[str]]) -> Iterator[re.Match[str]]:
+def _matches(text: str, row: table.Row) -> Iterator[re.Match[str]]:
     left = MOST_FOUND
-    for start, end in _around(text, row["hints"]):
+    for start, end in _around(text, cast("list[str]", row["hints"])):
         for match in _compiled(str(row["regex"])).finditer(text, start, end):
             yield match
             left -= 1
@@ -108,7 +142,7 @@ def _compiled(regex: str) -> re.Pattern[str]:
     return re.compile(regex, re.MULTILINE)
 
 
-def _symptom(row: Mapping[str, object], match: re.Match[str], source: str) -> Symptom:
+def _symptom(row: table.Row, match: re.Match[str], source: str, *, labelled: bool) -> Symptom:
     groups = {k.partition("__")[0]: v for k, v in match.groupdict().items() if v}
     # Logs and the repr of an exception double the backslashes of a path.
     values = {k: v.strip().replace("\\\\", "\\") for k, v in groups.items()}
@@ -116,7 +150,15 @@ def _symptom(row: Mapping[str, object], match: re.Match[str], source: str) -> Sy
     for key, kind in _words(row.get("convert")).items():
         if key in values:
             values[key] = CONVERSIONS[kind](values[key])
+    if RANK not in values and (rank := ranks.of_line(_before(match), labelled=labelled)):
+        values[RANK] = rank
     return Symptom(str(row["name"]), values, source, _line(match))
+
+
+def _before(match: re.Match[str]) -> str:
+    """Return the line of *match* up to where it begins."""
+    start = match.string.rfind("\n", 0, match.start()) + 1
+    return match.string[start : match.start() + 1]
 
 
 def _words(table: object) -> dict[str, str]:
@@ -132,11 +174,26 @@ def _line(match: re.Match[str]) -> str:
     return " ".join(text[start:end].split())[:LONGEST_LINE]
 
 
-def _each_once(found: Iterable[Symptom]) -> tuple[Symptom, ...]:
-    """Return *found* without those that say what an earlier one says."""
+def _each_once(found: Iterable[Symptom], counted: Container[str]) -> tuple[Symptom, ...]:
+    """Return *found* without those that say what an earlier one says.
+
+    What several ranks say is said once, with all of them, in the order of the text: "3,0,1". How
+    often those in *counted* are said is kept, where it is more than once.
+    """
     seen: dict[tuple[str, tuple[tuple[str, str], ...]], Symptom] = {}
+    times: Counter[tuple[str, tuple[tuple[str, str], ...]]] = Counter()
     for symptom in found:
-        seen.setdefault((symptom.name, tuple(sorted(symptom.values.items()))), symptom)
+        rest = {name: value for name, value in symptom.values.items() if name != RANK}
+        key = symptom.name, tuple(sorted(rest.items()))
+        first = seen.setdefault(key, symptom)
+        times[key] += 1
+        more: dict[str, str] = {}
+        if both := (*ranks.of(first), *ranks.of(symptom)):
+            more[RANK] = ",".join(dict.fromkeys(both))
+        if symptom.name in counted and times[key] > 1:
+            more["times"] = str(times[key])
+        if more:
+            seen[key] = replace(first, values={**first.values, **more})
     return tuple(seen.values())
 
 
@@ -181,7 +238,9 @@ class Exc:
     frames: tuple[Frame, ...] = ()
     """Outermost first."""
     led_to: Literal["cause", "context"] | None = None
-    """How it is tied to the next one in the text, if it is."""
+    """How it is tied to the next one of its rank in the text, if it is."""
+    rank: str = ""
+    """The rank that printed it, where several print into one text."""
 
 
 _PREFIX = re.compile(
@@ -205,12 +264,22 @@ def exceptions(text: str) -> tuple[Exc, ...]:
     """Return the exceptions that *text* shows, in the order they stand there.
 
     Where one led to the next, it says so; so the last is what the user saw, and those before it
-    lead back to the cause. Prompts, quote marks and ranks before the lines are borne.
+    lead back to the cause. Prompts, quote marks and ranks before the lines are borne; of ranks
+    whose lines are mixed, each is read by itself.
     """
-    reader = _Reader()
-    for line in _ends(_COLOUR.sub("", text), LONGEST).splitlines()[:MOST_LINES]:
-        reader.take(_without_prefix(line))
-    return tuple(reader.found)
+    text = _ends(_COLOUR.sub("", text), LONGEST)
+    labelled = ranks.labelled(text)
+    readers: dict[str, _Reader] = {}
+    places: list[tuple[str, int]] = []
+    for line in text.splitlines()[:MOST_LINES]:
+        rank, rest = ranks.split(line, labelled=labelled)
+        if rank not in readers and len(readers) == MOST_RANKS:
+            continue
+        reader = readers.setdefault(rank, _Reader(rank))
+        before = len(reader.found)
+        reader.take(_without_prefix(rest))
+        places += [(rank, at) for at in range(before, len(reader.found))]
+    return tuple(readers[rank].found[at] for rank, at in places)
 
 
 def torch_file(found: Iterable[Exc]) -> str | None:
@@ -222,8 +291,9 @@ def torch_file(found: Iterable[Exc]) -> str | None:
 class _Reader:
     """Line by line through a text: inside a traceback, inside a message, or neither."""
 
-    def __init__(self) -> None:
+    def __init__(self, rank: str) -> None:
         self.found: list[Exc] = []
+        self._rank = rank
         self._frames: list[Frame] = []
         self._inside = False
         self._message_open = False
@@ -246,7 +316,8 @@ class _Reader:
             self._message_open = False
 
     def _add(self, kind: str, message: str) -> None:
-        self.found.append(Exc(kind, message[:LONGEST_MESSAGE], tuple(self._frames)))
+        frames = tuple(self._frames)
+        self.found.append(Exc(kind, message[:LONGEST_MESSAGE], frames, rank=self._rank))
         self._inside, self._message_open, self._frames = False, True, []
 
     def _extend(self, line: str) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from torchdoctor.child import Run
-from torchdoctor.facts import Unknown, Windows
+from torchdoctor.facts import NOT_COLLECTED, Unknown, Windows
 
 ANSWERS = (
     *("torch", "renewed", "after", "companions", "needs"),
@@ -51,6 +51,8 @@ def read(runs: Mapping[str, Run]) -> dict[str, object]:
         "commit_limit": piece("memory", lambda said: _count(said, "commit_limit")),
         "commit_available": piece("memory", lambda said: _count(said, "commit_available")),
         "policy": piece("policy", _policy),
+        "loaded": _loaded(runs.get("windows trace")),
+        "status": _status(probe),
         "headers": piece("interpreter", lambda said: bool(said["include"]) and bool(said["libs"])),
     }
     fields |= _answers(runs, fields)
@@ -113,6 +115,26 @@ def _before(run: Run | None, make: Callable[..., object]) -> dict[str, object]:
         return {}
     known, registered, loaded = (tuple(map(str, value)) for value in lists)
     return {", ".join(known): make(registered, loaded)}
+
+
+def _status(run: Run) -> str | None:
+    """Return the status of Windows with which the interpreter ended before it said anything."""
+    silent = run.outcome == "failed" and not run.data
+    return run.signal if silent and (run.signal or "").startswith("0x") else None
+
+
+def _loaded(run: Run | None) -> tuple[str, ...] | Unknown:
+    """Return the DLLs of which Windows said that they were loaded, each once."""
+    if run is None:
+        return NOT_COLLECTED
+    told = run.data.get("trace")
+    notices = told.get("notices") if isinstance(told, Mapping) else None
+    errors = run.data.get("errors")
+    refused = isinstance(errors, Mapping) and "notice" in errors
+    if not isinstance(notices, list) or refused:
+        return Unknown(f"what torch loads was not told: {run.reason or run.outcome}"[:300])
+    pairs = [n for n in notices if isinstance(n, list) and len(n) == 2]  # noqa: PLR2004
+    return tuple(dict.fromkeys(str(path) for what, path in pairs if what == "loaded"))
 
 
 def _part(data: Mapping[str, object], name: str, run: Run) -> Mapping[str, object]:

@@ -59,6 +59,8 @@ class Detail:
     """Whether it is something to type, which is shown as it is."""
     more: bool = False
     """Whether it is shown only when everything is."""
+    table: bool = False
+    """Whether it is a row of a table, whose columns are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +134,11 @@ def build(  # noqa: PLR0913 - one keyword for each part of a report
     )
 
 
-def failure(
-    kind: FailureKind, message: str, file: str | None = None, *, target: Target | None = None
-) -> Report:
+def failure(kind: FailureKind, message: str, file: str | None = None) -> Report:
     """Return the report of having no diagnosis, because of *message*, about *file*."""
     named = message if file is None or file in message else f"{file}: {message}"
-    guess = Target("live") if file is None else Target("text", inputs=(file,))
     return Report(
-        target=target or guess,
+        target=Target("live") if file is None else Target("text", inputs=(file,)),
         verdict="unknown",
         headline=named,
         error=Failure(kind, message, file),

@@ -19,7 +19,9 @@ def explain(name: str, checks: Mapping[str, Check]) -> str:
 
     Raises :class:`~torchdoctor.model.DoctorError` with the nearest names when there is none.
     """
-    if makers := [check for check in checks.values() if name in check.names]:
+    makers = [check for check in checks.values() if name in check.names]
+    # What only repeats, or answers a question, says nothing of the finding itself.
+    if makers := [check for check in makers if not check.echoes] or makers:
         texts = [_of_finding(name, check) for check in makers]
     elif name in checks:
         texts = [_of_check(checks[name])]
@@ -62,11 +64,12 @@ def _about(check: Check) -> str:
 def _of_family(name: str, checks: Iterable[Check]) -> str:
     rows = [name]
     for check in sorted(checks, key=lambda check: check.name):
-        rows += [f"  {check.name}: {_title(check)}", _hanging("    ", check.names)]
+        rows += [f"  {check.name}: {title(check)}", _hanging("    ", check.names)]
     return "\n".join(rows) + "\n"
 
 
-def _title(check: Check) -> str:
+def title(check: Check) -> str:
+    """Return what *check* looks for, in one sentence."""
     return cleaned(check.explains).partition("\n\n")[0].replace("\n", " ")
 
 

@@ -8,7 +8,7 @@ machine again, see ``torchdoctor/block.py``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -31,20 +31,27 @@ NO_ROOM = (
 UNSHOWN = "(A command with characters that cannot be shown here; `--format json` has it.)"
 ABOUT_SNAPSHOT = "Snapshot of the machine, redacted; torchdoctor check reads it from this text"
 
+_OWN = ("#### ", "Not told: ", "Not read: ", "Looked at: ", "  - at: ", "  - because of: ")
 _SPECIAL = re.compile(r"[\\`*{}\[\]<>#|~&$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _MENTION = re.compile(r"(@|#|\bGH-)(?=\w)")
 _LEADING = re.compile(r"(?:([-+=:])|(\d{1,9})([.)]))")
 _TICKS = re.compile(r"`+")
 
 
-def render(report: Report, *, verbose: bool = False, shell: Shell = "bash") -> str:
+def render(
+    report: Report,
+    *,
+    verbose: bool = False,
+    shell: Shell = "bash",
+    say: Callable[[str], str] = str,
+) -> str:
     """Return *report* as Markdown of at most :data:`LARGEST` bytes, with commands for *shell*.
 
-    *verbose* leaves out nothing that fits.
+    *verbose* leaves out nothing that fits; *say* says our own words in another language.
     """
     if report.error is not None:
         return f"{_headline(report)}\n"
-    parts = list(_parts(report, verbose=verbose, shell=shell))
+    parts = [_said(p, say) for p in _parts(report, verbose=verbose, shell=shell, say=say)]
     if report.snapshot is not None:
         from torchdoctor import block  # noqa: PLC0415 - texts have none
 
@@ -53,6 +60,11 @@ def render(report: Report, *, verbose: bool = False, shell: Shell = "bash") -> s
             return whole
         parts += ["", NO_ROOM, ""]
     return _within(parts)
+
+
+def _said(part: str, say: Callable[[str], str]) -> str:
+    """Return *part* in another language, where it is a line of our own words."""
+    return say(part) if part.startswith(_OWN) else part
 
 
 def _within(parts: list[str]) -> str:
@@ -77,10 +89,12 @@ def _size(text: str) -> int:
 # ---- the parts ----------------------------------------------------------------------------------
 
 
-def _parts(report: Report, *, verbose: bool, shell: Shell) -> Iterator[str]:
+def _parts(
+    report: Report, *, verbose: bool, shell: Shell, say: Callable[[str], str]
+) -> Iterator[str]:
     """Yield paragraphs and items; a fence is never spread over two."""
     limit = LONGEST if verbose else LONG_VALUE
-    yield _headline(report)
+    yield _headline(report, say)
     yield ""
     shown = report.findings if verbose else report.findings[:FEW_FAULTS]
     if shown:
@@ -94,20 +108,20 @@ def _parts(report: Report, *, verbose: bool, shell: Shell) -> Iterator[str]:
     if report.plan.steps:
         yield "#### Do this\n"
         for number, planned in enumerate(report.plan.steps, 1):
-            yield _step(number, planned, shell)
+            yield _step(number, planned, shell, say)
     yield from _details(report.details, verbose=verbose)
     faults = [fault.finding for fault in report.faults if fault.finding.severity != "note"]
-    yield from _outlook(report, faults)
-    if untold := words.untold(report.outcomes):
+    yield from _outlook(report, faults, say)
+    if untold := words.untold(report.outcomes, say):
         yield f"Not told: {_prose(untold)}\n"
     for remark in report.remarks if verbose else report.remarks[:FEW_LINES]:
         yield f"Not read: {_prose(one_line(remark, limit))}\n"
     yield f"Looked at: {_prose(words.origin(report.target))}\n"
 
 
-def _headline(report: Report) -> str:
+def _headline(report: Report, say: Callable[[str], str] = str) -> str:
     said = _prose(one_line(report.headline, LONG_VALUE * 2))
-    return f"**torchdoctor {__version__}: {report.verdict}.** {said}"
+    return f"**torchdoctor {__version__}: {say(report.verdict)}.** {said}"
 
 
 def _finding(finding: Finding, known: set[str], limit: int, *, verbose: bool) -> Iterator[str]:
@@ -133,20 +147,20 @@ def _finding(finding: Finding, known: set[str], limit: int, *, verbose: bool) ->
         yield f"  - {words.more(len(finding.evidence) - len(shown), 'fact')}"
 
 
-def _step(number: int, planned: PlannedStep, shell: Shell) -> str:
+def _step(number: int, planned: PlannedStep, shell: Shell, say: Callable[[str], str]) -> str:
     step = planned.step
     mark = f"{number}. "
     needs = [*(["deletes"] if step.deletes else []), *words.needs(step.needs)]
-    marks = f" ({', '.join(needs)})" if needs else ""
+    marks = f" ({', '.join(map(say, needs))})" if needs else ""
     lines = [f"{_bold(step.title)}{marks}"]
     if step.why.strip():
         lines += ["", _paragraph(one_line(step.why, LONGEST))]
     before, commands = words.commands(step, shell)
     if before:
-        lines += ["", before]
+        lines += ["", say(before)]
     lines += _fenced(commands, shell if not before else "text")
     if planned.verify:
-        lines += ["", "then", *_fenced(planned.verify, shell)]
+        lines += ["", say("then"), *_fenced(planned.verify, shell)]
     margin = " " * len(mark)
     indented = [f"{margin}{line}" if line else "" for line in lines[1:]]
     return "\n".join([f"{mark}{lines[0]}", *indented, ""])
@@ -156,18 +170,18 @@ def _details(details: Iterable[Detail], *, verbose: bool) -> Iterator[str]:
     shown = [detail for detail in details if verbose or not detail.more]
     for heading, group in groupby(shown, key=lambda detail: detail.heading):
         yield f"#### {_prose(one_line(heading, LONG_VALUE))}\n"
-        for command, same in groupby(group, key=lambda detail: detail.command):
+        for fenced, same in groupby(group, key=lambda detail: detail.command or detail.table):
             texts = [detail.text for detail in same]
-            if command:
+            if fenced:
                 yield "\n".join([*_fenced(texts, "text")[1:], ""])
             else:
                 yield "".join(f"- {_paragraph(one_line(text, LONG_VALUE * 2))}\n" for text in texts)
 
 
-def _outlook(report: Report, faults: list[Finding]) -> Iterator[str]:
+def _outlook(report: Report, faults: list[Finding], say: Callable[[str], str]) -> Iterator[str]:
     said = words.outlook(report, faults, LONG_VALUE * 2)
     if said:
-        yield f"{_paragraph(said)}\n"
+        yield f"{_paragraph(say(said))}\n"
     if said.endswith(":"):
         remaining = [finding for finding in report.plan.remaining if finding.severity != "note"]
         for finding in remaining[:FEW_FAULTS]:

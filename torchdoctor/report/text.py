@@ -6,8 +6,8 @@ colours and characters, so that no text from a machine reaches a terminal around
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from torchdoctor.report import words
@@ -53,6 +53,8 @@ class Line:
     right: str = ""
     right_style: str = ""
     command: bool = False
+    said: bool = True
+    """Whether ``text`` is of our own words, which may be said in another language."""
 
 
 def render(  # noqa: PLR0913 - each says one thing about the page
@@ -65,18 +67,31 @@ def render(  # noqa: PLR0913 - each says one thing about the page
     verbose: bool = False,
     quiet: bool = False,
     shell: Shell = "bash",
+    say: Callable[[str], str] = str,
 ) -> str:
     """Return *report* as lines for a terminal that is *width* columns wide.
 
     Commands are those for *shell*; they are never wrapped, cut or altered, at any width. All of
     it fits *encoding*, or ASCII without *unicode*. *verbose* leaves nothing out; *quiet* is the
-    first line alone.
+    first line alone. *say* says our own words in another language.
     """
     charset = encoding if unicode else "ascii"
     if quiet:
         return f"{_shown(one_line(_inone_line(report), LONG_VALUE * 2), charset)}\n"
-    lines = _failed(report) if report.error else _page(report, verbose=verbose, shell=shell)
-    return _painted(lines, width=width, colour=colour, charset=charset)
+    lines = (
+        _failed(report) if report.error else _page(report, verbose=verbose, shell=shell, say=say)
+    )
+    said = (_said(line, say) for line in lines)
+    return _painted(said, width=width, colour=colour, charset=charset)
+
+
+def _said(line: Line, say: Callable[[str], str]) -> Line:
+    return replace(
+        line,
+        text=say(line.text) if line.said and not line.command else line.text,
+        label=say(line.label),
+        right=" · ".join(map(say, line.right.split(" · "))),
+    )
 
 
 def _inone_line(report: Report) -> str:
@@ -90,7 +105,9 @@ def _failed(report: Report) -> Iterator[Line]:
     yield Line(one_line(report.headline, LONGEST), "bold red")
 
 
-def _page(report: Report, *, verbose: bool, shell: Shell) -> Iterator[Line]:
+def _page(
+    report: Report, *, verbose: bool, shell: Shell, say: Callable[[str], str]
+) -> Iterator[Line]:
     limit = LONGEST if verbose else LONG_VALUE * 2
     yield Line(
         one_line(report.headline, limit),
@@ -119,7 +136,7 @@ def _page(report: Report, *, verbose: bool, shell: Shell) -> Iterator[Line]:
         yield Line()
     yield from _outlook(report, [fault.finding for fault in faults], limit)
     yield from _notes(notes, verbose=verbose, limit=limit)
-    yield from _not_told(report.outcomes, verbose=verbose)
+    yield from _not_told(report.outcomes, verbose=verbose, say=say)
     yield from _remarks(report.remarks, verbose=verbose)
     yield from _origin(report, verbose=verbose)
     if report.findings:
@@ -182,6 +199,7 @@ def _evidence(evidence: tuple[Evidence, ...], limit: int, *, verbose: bool) -> I
         yield Line(
             f"{one_line(seen.fact, LONG_VALUE)}: {one_line(seen.value, limit)}{source}",
             label="  seen   " if index == 0 else " " * 9,
+            said=False,
         )
     if len(evidence) > len(shown):
         yield Line(more(len(evidence) - len(shown), "fact"), label=" " * 9)
@@ -196,8 +214,9 @@ def _notes(notes: list[Fault], *, verbose: bool, limit: int) -> Iterator[Line]:
             label="Note: ",
             label_style=STYLES["note"],
         )
-        if verbose:
+        if verbose or finding.location is not None:
             yield from _place(finding)
+        if verbose:
             yield from _evidence(finding.evidence, limit, verbose=True)
     if len(notes) > len(shown):
         yield Line(more(len(notes) - len(shown), "note"), label="      ")
@@ -237,8 +256,9 @@ def _details(details: tuple[Detail, ...], *, verbose: bool, limit: int) -> Itera
         yield Line()
         yield Line(one_line(heading, limit), "bold")
         for detail in (d for d in shown if d.heading == heading):
-            if detail.command:
-                yield Line(detail.text, COMMAND, label="  ", command=True)
+            if detail.command or detail.table:
+                style = COMMAND if detail.command else ""
+                yield Line(detail.text, style, label="  ", command=True)
             else:
                 yield Line(one_line(detail.text, limit), label="  ")
 
@@ -264,15 +284,17 @@ def _outlook(report: Report, faults: list[Finding], limit: int) -> Iterator[Line
 # ---- what could not be told ------------------------------------------------------------------
 
 
-def _not_told(outcomes: tuple[Outcome, ...], *, verbose: bool) -> Iterator[Line]:
+def _not_told(
+    outcomes: tuple[Outcome, ...], *, verbose: bool, say: Callable[[str], str]
+) -> Iterator[Line]:
     if verbose:
         untold = [o for o in outcomes if o.status in {"unknown", "moot", "crashed"}]
         yield from _not_told_in_full(untold)
         if clear := [one_line(o.check, LONG_VALUE) for o in outcomes if o.status == "clear"]:
             yield Line(", ".join(clear), label="Clear: ")
         return
-    if said := words.untold(outcomes):
-        yield Line(said, label="Not told: ")
+    if said := words.untold(outcomes, say):
+        yield Line(said, label="Not told: ", said=False)
 
 
 def _remarks(remarks: tuple[str, ...], *, verbose: bool) -> Iterator[Line]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Literal
 
 from torchdoctor.model import REPORTED
@@ -114,14 +114,19 @@ def outlook(report: Report, faults: Iterable[Finding], limit: int) -> str:
 def _no_plan(report: Report, faults: tuple[Finding, ...], limit: int) -> str:
     if not faults:
         return f"{tally(report.outcomes)}." if report.outcomes else ""
+    if report.target.source == "script":  # each finding says what to write instead
+        return ""
     if all(finding.family == REPORTED for finding in faults):
         return "What to do is in the report that was given."
     names = one_line(", ".join(dict.fromkeys(f.name for f in faults)), limit)
     return f"No command is known that cures {names}."
 
 
-def untold(outcomes: Iterable[Outcome]) -> str:
-    """Return which checks could not tell, and why; empty when all could."""
+def untold(outcomes: Iterable[Outcome], say: Callable[[str], str] = str) -> str:
+    """Return which checks could not tell, and why; empty when all could.
+
+    *say* says our own words in another language.
+    """
     open_ones = [o for o in outcomes if o.status in {"unknown", "moot", "crashed"}]
     # A fault of our own is never the one left out.
     open_ones.sort(key=lambda o: o.status != "crashed")
@@ -129,12 +134,12 @@ def untold(outcomes: Iterable[Outcome]) -> str:
     for outcome in open_ones:
         groups.setdefault(_short_reason(outcome), []).append(outcome.check)
     said = [
-        one_line(f"{few(names)} ({reason})" if reason else few(names), LONG_VALUE)
+        one_line(f"{say(few(names))} ({reason})" if reason else say(few(names)), LONG_VALUE)
         for reason, names in list(groups.items())[:FEW_LINES]
     ]
     left = sum(len(names) for names in list(groups.values())[FEW_LINES:])
     if left:
-        said.append(more(left, "check"))
+        said.append(say(more(left, "check")))
     return f"{'; '.join(said)}." if said else ""
 
 
@@ -148,7 +153,7 @@ def _short_reason(outcome: Outcome) -> str:
 def origin(target: Target) -> str:
     """Return what was looked at."""
     what = ", ".join(target.inputs[:FEW_LINES]) or (
-        "this machine" if target.source == "live" else ""
+        "this machine" if target.source in {"live", "run"} else ""
     )
     details = [
         target.source,

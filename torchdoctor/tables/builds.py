@@ -4,6 +4,7 @@ Source: PyTorch's own build matrices and get-started pages, per release in ``bui
 it was checked by download from the index.
 """
 
+import functools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ class Build:
     """listed: named by an upstream matrix or seen installed; inferred: as its neighbours."""
 
 
+@functools.lru_cache(1024)
 def builds(torch: str, platform: str) -> tuple[Build, ...]:
     """Return the builds of *torch* that *platform* (a platform key) can install, oldest CUDA first.
 
@@ -48,6 +50,7 @@ def builds(torch: str, platform: str) -> tuple[Build, ...]:
     )
 
 
+@functools.lru_cache(1024)
 def installable(torch: str, platform: str) -> tuple[Build, ...]:
     """Return ``builds`` with the plain wheel, where the package index alone has that one."""
     listed, plain = builds(torch, platform), default_build(torch, platform)

@@ -6,6 +6,7 @@ and "580.88" on Windows; text that is no release raises ValueError. Inside WSL t
 decides: ask with "win_amd64".
 """
 
+import functools
 from typing import cast
 
 from torchdoctor.tables import load
@@ -24,6 +25,7 @@ def compare(a: str, b: str) -> int:
     return (first > second) - (first < second)
 
 
+@functools.lru_cache(256)
 def minimum_driver(cuda: str, platform: str) -> str | None:
     """Return the lowest driver with which a SASS build of this CUDA starts on *platform*.
 
@@ -104,6 +106,7 @@ def _system(platform: str) -> str | None:
     return "windows" if platform == "win_amd64" else None
 
 
+@functools.lru_cache(1024)
 def _parts(release: str) -> tuple[int, ...]:
     return tuple(int(part) for part in release.split("."))
 

@@ -5,6 +5,7 @@ Source: flags in the wheels, PyTorch's build scripts and what users printed, per
 (``gpus.toml``). Capabilities are pairs, (8, 6); code targets are integers, 86, 120.
 """
 
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -62,6 +63,7 @@ def runs(
     return None if None in answers else False
 
 
+@functools.lru_cache(256)
 def capability_of(name: str) -> tuple[int, int] | None:
     """Return the compute capability of the NVIDIA GPU called *name* ("Tesla T4"), None if unknown.
 
@@ -74,6 +76,7 @@ def capability_of(name: str) -> tuple[int, int] | None:
     return int(major), int(minor)
 
 
+@functools.lru_cache(256)
 def gfx_of(name: str) -> str | None:
     """Return the target ("gfx1100") of the AMD GPU called *name*, None if unknown."""
     return _first_match(load("gpus")["gfx"], name)

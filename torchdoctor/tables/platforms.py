@@ -71,22 +71,6 @@ def driver_platform(platform: str, wsl: int | None) -> str:
     return str(load("platforms")["wsl"]["2"]["driver"])
 
 
-def wsl_library_folder() -> str:
-    """Return where Windows puts the driver's libraries into a WSL 2 system."""
-    return str(load("platforms")["wsl"]["2"]["folder"])
-
-
-def is_jetson(kernel: str) -> bool:
-    """Tell a Jetson by its kernel's release, 5.15.148-tegra; other Arm machines have none such."""
-    return "tegra" in kernel
-
-
-def l4t_of(text: str) -> str | None:
-    """Return the L4T release, "36.4.7", in the text of /etc/nv_tegra_release."""
-    found = re.search(r"\bR(\d{2})\b.{0,40}?\bREVISION:\s*(\d+(?:\.\d+)*)", text)
-    return f"{found[1]}.{found[2]}" if found else None
-
-
 def jetpack(l4t: str) -> JetPack | None:
     """Return what an L4T release ("36.4.7") is; None when the table has no such line."""
     row = load("platforms")["jetpack"].get(".".join(l4t.split(".")[:2]))
@@ -145,13 +129,6 @@ def ngc_image_name() -> str:
     return str(load("platforms")["ngc"]["image"])
 
 
-def ngc_constraints(release: str) -> str | None:
-    """Return the constraints file of pip in an NGC image of *release*, None before it had one."""
-    table = load("platforms")["ngc"]
-    held = _numbers(release) >= _numbers(table["constraints_from"])
-    return str(table["constraints"]) if held else None
-
-
 def ngc_cuda(release: str) -> str | None:
     """Return the CUDA of an NGC image of *release*, None where it was not read."""
     found = load("platforms")["ngc_cuda"].get(release)
@@ -168,17 +145,6 @@ def xpu_card(gpu: str) -> bool:
     """Say whether *gpu* is a card of its own among those, no graphics inside a processor."""
     table = load("platforms")["xpu"]
     return any(re.search(p, gpu) for p in (*table["cards"], *table["data_center"]))
-
-
-def xpu_systems(torch: str, gpu: str) -> tuple[str, ...]:
-    """Return the systems on which *torch* was validated for *gpu*; empty when none is known."""
-    tables = load("platforms")
-    center = any(re.search(p, gpu) for p in tables["xpu"]["data_center"])
-    rows = tables["xpu_data_center_systems" if center else "xpu_client_systems"]
-    if not xpu_validated(gpu):
-        return ()
-    release = _numbers(torch)
-    return next((tuple(row) for since, row in rows.items() if release >= _numbers(since)), ())
 
 
 def conda_build(build: str) -> CondaBuild | None:

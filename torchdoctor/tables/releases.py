@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -110,6 +110,7 @@ def beyond_tables(project: Project, version: str) -> bool:
     return mine is None or mine.is_prerelease or mine > Version(newest(project))
 
 
+@lru_cache(4096)
 def fits(project: Companion, version: str, torch: str) -> bool | None:
     """Say whether *version* of torchvision or torchaudio accepts the torch release *torch*.
 
@@ -165,6 +166,7 @@ def companions(torch: str) -> tuple[str | None, str | None]:
     )
 
 
+@lru_cache(256)
 def torch_for(project: Companion, version: str) -> tuple[str, ...]:
     """Return the torch releases that this torchvision or torchaudio accepts, newest first."""
     return tuple(r.version for r in torch_releases() if fits(project, version, r.version))

@@ -6,6 +6,7 @@ is that of a build, "rocm7.2". ``gpus.gfx_of`` tells the target of a GPU by its 
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 
@@ -58,6 +59,7 @@ def blas(tag: str, target: str) -> bool:
     )
 
 
+@functools.lru_cache(4096)
 def override(torch: str, tag: str, target: str) -> Override | None:
     """Return the override that lets a GPU of *target* run *torch* built as *tag*, on Linux.
 

@@ -16,19 +16,32 @@ from torchdoctor.tables import load
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """The VC++ runtime that a release needs, and the error number without it."""
+    """The VC++ runtime that a release needs, and the error number without it.
+
+    ``at_least`` is the oldest that was seen to do, ``too_old`` the newest that was seen not to.
+    """
 
     at_least: str
+    too_old: str
     code: str
     why: str
     source: str
+
+    def lacks(self, version: str) -> bool:
+        """Tell whether VC++ *version* is known to be too old; between the two it is not known."""
+        mine, last = _numbers(version), _numbers(self.too_old)
+        return mine[: len(last)] <= last
+
+    def is_met(self, version: str) -> bool:
+        """Tell whether VC++ *version* is known to be new enough."""
+        return not older(version, self.at_least)
 
 
 def needs(torch: str) -> Need | None:
     """Return what torch *torch* needs of VC++; None where nothing is known to be needed."""
     for row in load("windows")["needs"]:
         if _among(torch, row["versions"]):
-            return Need(row["at_least"], row["code"], row["why"], row["source"])
+            return Need(row["at_least"], row["too_old"], row["code"], row["why"], row["source"])
     return None
 
 
@@ -43,8 +56,19 @@ def missing(named: str, torch: str | None) -> tuple[str, str] | None:
     return None
 
 
-def carries(name: str, version: str) -> tuple[str, str] | None:
-    """Return (version of its msvcp140.dll, source) where a package brings one before 14.40.
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """A package that brings an msvcp140.dll which is too old for torch 2.9 to 2.14."""
+
+    module: str
+    """What is imported."""
+    dll: str
+    """The version of that DLL."""
+    source: str
+
+
+def carries(name: str, version: str | None) -> Carrier | None:
+    """Return what the package *name* brings, if that is too old; None for a version takes it so.
 
     None where it is known to bring none, or a newer one, and where nothing is known.
     """
@@ -52,8 +76,8 @@ def carries(name: str, version: str) -> tuple[str, str] | None:
         if name not in row["names"]:
             continue
         first = row.get("first") or row.get("last")
-        older = not first or not _among(version, f">={first}") or version == row.get("last")
-        return (row["dll"], row["source"]) if older else None
+        newer = version and first and _among(version, f">={first}") and version != row.get("last")
+        return None if newer else Carrier(row["module"], row["dll"], row["source"])
     return None
 
 
@@ -69,8 +93,12 @@ def installer() -> str:
 
 def older(one: str, other: str) -> bool:
     """Tell whether version *one* is older than *other*, as far as both go."""
-    mine, its = ([int(p) for p in text.split(".") if p.isdecimal()] for text in (one, other))
+    mine, its = _numbers(one), _numbers(other)
     return mine[: len(its)] < its
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(".") if part.isdecimal()]
 
 
 def _among(version: str, versions: str) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from typing import cast
 
 from torchdoctor.facts import ErrorText, ImportTrial, Symptom, Unknown
 from torchdoctor.reading.pasted import Pasted
+from torchdoctor.tables.symptoms import ASKED
 
 EMPTY: tuple[object, ...] = (None, "", (), False, frozenset())
 """Values that say nothing, or that a statement refines."""
@@ -17,6 +19,8 @@ def plain(value: object) -> object:  # noqa: PLR0911 - one answer for each type
     """Return *value* without what depends on where a line stood."""
     if isinstance(value, Symptom):
         return value.name, tuple(sorted((k, " ".join(v.split())) for k, v in value.values.items()))
+    if isinstance(value, ErrorText) and value.type == "an exception":
+        return None  # one that collect_env keeps to itself
     if isinstance(value, ErrorText):
         return value.type, re.sub(r"\s+", "", value.message)
     if isinstance(value, ImportTrial):
@@ -35,8 +39,10 @@ def plain(value: object) -> object:  # noqa: PLR0911 - one answer for each type
 def of(pasted: Pasted) -> dict[str, object]:
     """Return the facts of *pasted* as comparable values."""
     found = {name: plain(value) for name, value in pasted.fields.items()}
-    if isinstance(symptoms := found.get("symptoms"), tuple):
-        found["symptoms"] = tuple(sorted(symptoms))
+    # What bare words ask about is read where no message is, so it comes when one goes.
+    symptoms = cast("tuple[tuple[str, object], ...]", found.pop("symptoms", ()))
+    if kept := tuple(sorted(one for one in symptoms if one[0] != ASKED)):
+        found["symptoms"] = kept
     return found
 
 

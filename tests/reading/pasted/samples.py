@@ -369,6 +369,91 @@ Traceback (most recent call last):
 ModuleNotFoundError: No module named 'torch'
 """
 
+UV_PIP_LIST = """\
+$ uv pip list
+Using Python 3.12.8 environment at: .venv
+Package  Version
+-------- ------------
+numpy    2.2.1
+torch    2.5.1+cu124
+"""
+
+CONDA_LIST = """\
+# packages in environment at /home/user/miniconda3/envs/ml:
+#
+# Name                    Version                   Build  Channel
+python                    3.11.9          h955ad1f_0
+pytorch                   2.3.0           py3.11_cuda12.1_cudnn8.9.2_0    pytorch
+torchvision               0.18.0                   pypi_0    pypi
+"""
+
+MAMBA_LIST = """\
+List of packages in environment: "/home/user/miniforge3/envs/ml"
+
+  Name                 Version       Build                         Channel
+────────────────────────────────────────────────────────────────────────────────
+  python               3.12.8        h9e4cc4f_1_cpython            conda-forge
+  pytorch              2.5.1         cpu_generic_py312_hcc7b9e5_9  conda-forge
+"""
+
+NVIDIA_SMI_590 = """\
++-----------------------------------------------------------------------------------------+
+| NVIDIA-SMI 590.44.01              KMD Version: 590.44.01     CUDA UMD Version: 13.1     |
++-----------------------------------------+------------------------+----------------------+
+| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |
+|                                         |                        |               MIG M. |
+|=========================================+========================+======================|
+|   0  NVIDIA H200                    On  |   00000000:19:00.0 Off |                    0 |
+| N/A   30C    P0             76W /  700W |       0MiB / 143771MiB |      0%      Default |
+|                                         |                        |             Disabled |
++-----------------------------------------+------------------------+----------------------+
+"""
+
+TOPOLOGY = """\
+$ nvidia-smi topo -m
+        GPU0    GPU1    GPU2    CPU Affinity    NUMA Affinity   GPU NUMA ID
+GPU0     X      NV12    SYS     0-31            0               N/A
+GPU1    NV12     X      PHB     0-31            0               N/A
+GPU2    SYS     PHB      X      32-63           1               N/A
+"""
+
+MAC = """\
+$ sw_vers
+ProductName:\t\tmacOS
+ProductVersion:\t\t13.6.1
+BuildVersion:\t\t22G313
+$ uname -m
+x86_64
+"""
+
+NO_TORCH = """\
+Collecting environment information...
+PyTorch version: N/A
+Is debug build: N/A
+CUDA used to build PyTorch: N/A
+ROCM used to build PyTorch: N/A
+
+OS: Ubuntu 24.04.1 LTS (x86_64)
+GCC version: Could not collect
+Clang version: Could not collect
+CMake version: Could not collect
+Libc version: glibc-2.39
+
+Python version: 3.12.3 (main, Nov  6 2024, 18:32:19) [GCC 13.2.0] (64-bit runtime)
+Python platform: Linux-6.8.0-49-generic-x86_64-with-glibc2.39
+Is CUDA available: N/A
+CUDA runtime version: Could not collect
+CUDA_MODULE_LOADING set to: N/A
+GPU models and configuration: Could not collect
+Nvidia driver version: Could not collect
+cuDNN version: Could not collect
+
+Versions of relevant libraries:
+[pip3] numpy==1.26.4
+[conda] Could not collect
+"""
+
 ALL = {
     name: value
     for name, value in list(globals().items())

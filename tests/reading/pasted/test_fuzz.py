@@ -87,7 +87,7 @@ def test_a_reader_bears_any_lines(name: str, found: list[str]) -> None:
 def test_all_of_it_becomes_facts_or_nothing(found: list[str]) -> None:
     read = pasted.read([("a", "\n".join(found)), ("b", "\n".join(reversed(found)))])
     Facts(**read.fields)  # type: ignore[arg-type]
-    assert all(list(unread.read(lines.read("\n".join(found)), traced=False)))
+    assert all(list(unread.read(lines.read("\n".join(found)))))
 
 
 @a_few_hundred

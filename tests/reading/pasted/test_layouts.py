@@ -148,6 +148,47 @@ def test_pixi_and_poetry() -> None:
     assert versions(samples.POETRY) == {"torch": "2.5.1"}, "(!) is not installed"
 
 
+def test_uv_pip_list_is_that_of_pip() -> None:
+    assert versions(samples.UV_PIP_LIST) == {"numpy": "2.2.1", "torch": "2.5.1+cu124"}
+
+
+@pytest.mark.parametrize("listing", [samples.CONDA_LIST, samples.MAMBA_LIST])
+def test_a_plain_conda_list_names_its_environment(listing: str) -> None:
+    said = facts(listing)
+    assert said.interpreter.prefix == said.conda.prefix
+    assert said.conda.prefix.endswith("/envs/ml")
+    assert said.interpreter.version == said.conda.get("python").version
+    assert said.torch.version == said.conda.get("pytorch").version
+    assert said.torch.tag in ("cu121", "cpu")
+
+
+def test_what_pip_put_into_a_conda_environment_is_not_condas() -> None:
+    said = facts(samples.CONDA_LIST)
+    assert said.conda.get("torchvision") is None
+    assert said.torchvision.distribution.installer == "pip"
+
+
+def test_nvcc_is_a_toolkit() -> None:
+    (toolkit,) = facts(samples.NVCC).toolkits
+    assert (toolkit.release, toolkit.source) == ("12.4", "nvcc")
+
+
+def test_the_links_between_gpus_are_kept_beside_the_facts() -> None:
+    assert read(samples.TOPOLOGY).extra["link"] == (
+        "GPU0 GPU1 NV12",
+        "GPU0 GPU2 SYS",
+        "GPU1 GPU2 PHB",
+    )
+    cut = samples.TOPOLOGY.replace("GPU1    NV12     X", "GPU9    NV12     X")
+    assert "link" not in read(cut).extra
+
+
+def test_the_header_of_nvidia_smi_since_590() -> None:
+    said = facts(samples.NVIDIA_SMI_590)
+    assert (said.driver.release, said.driver.cuda) == ("590.44.01", "13.1")
+    assert [gpu.name for gpu in said.gpus] == ["NVIDIA H200"]
+
+
 def test_nvidia_smi_in_its_forms() -> None:
     said = facts(samples.NVIDIA_SMI)
     assert (said.driver.release, said.driver.cuda) == ("550.144.03", "12.4")
@@ -213,6 +254,8 @@ def test_docker_run_tells_whether_gpus_were_given() -> None:
     assert facts(samples.DOCKER.replace("run", "run --gpus all")).container.gpu_hook is True
     image = read("FROM nvidia/cuda:12.4.1-devel-ubuntu22.04\nRUN pip install torch")
     assert image.extra["image"] == ("nvidia/cuda:12.4.1-devel-ubuntu22.04",)
+    frame = "   from /home/user/venv/lib/python3.8/site-packages/torch/lib/libtorch_cpu.so"
+    assert "image" not in read(f"0x00007fff in x ()\n{frame}").extra
 
 
 def test_a_module_that_is_not_there_is_a_failed_import() -> None:
@@ -272,6 +315,72 @@ def test_the_environments_of_accelerate_and_ultralytics() -> None:
     assert said.gpus[0].name == "NVIDIA A100-SXM4-80GB"
     yolo = facts("Ultralytics YOLOv8.0.20 Python-3.9.16 torch-1.13.1+cpu CPU")
     assert (yolo.torch.tag, yolo.interpreter.version) == ("cpu", "3.9.16")
+
+
+def test_x86_64_is_no_answer_to_which_system_it_is() -> None:
+    said = facts(samples.MAC)
+    assert (said.platform.system, said.platform.version) == ("darwin", "13.6.1")
+    assert said.platform.machine == "x86_64"
+    assert facts("$ uname -m\nx86_64\n").platform.system == ""
+    assert facts("$ uname -m\naarch64\n").platform.system == "linux"
+    assert facts("$ uname\nDarwin\n$ uname -m\nx86_64\n").platform.system == "darwin"
+    assert facts("$ uname -s\nLinux\n$ uname -m\nx86_64\n").platform.system == "linux"
+
+
+def test_the_kernel_of_a_mac_is_none_of_linux() -> None:
+    found = read("$ uname -r\n23.6.0\n").fields
+    assert "platform" not in found
+    assert facts("$ uname -r\n6.8.0\n").platform.system == "linux"
+    darwin = "Darwin h 23.6.0 Darwin Kernel Version 23.6.0: root:xnu-10063/RELEASE_X86_64 x86_64"
+    assert facts(f"$ uname -a\n{darwin}\n").platform.system == "darwin"
+
+
+def test_10_16_is_what_an_old_python_is_told_of_every_mac() -> None:
+    text = "OS: macOS 15.3 (x86_64)\nPython platform: macOS-10.16-x86_64-i386-64bit\n"
+    assert not read(text).conflicts
+    assert facts(text).platform.version == "15.3"
+
+
+def test_a_torch_that_collect_env_calls_n_a_could_not_be_imported() -> None:
+    said = facts(samples.NO_TORCH)
+    assert (said.trial.module, said.trial.outcome) == ("torch", "raised")
+    assert said.torch is None, "and pip lists none"
+
+
+def test_a_torch_that_is_listed_and_called_n_a_is_installed() -> None:
+    for row in ("torch==2.4.0", "triton==3.0.0", "nvidia-cudnn-cu12==9.1.0.70"):
+        text = samples.NO_TORCH.replace("numpy==1.26.4", row)
+        found = read(text).fields
+        assert cast("Any", found["trial"]).outcome == "raised"
+        assert found.get("torch", "unknown") is not None, row
+    unlisted = samples.NO_TORCH.replace("[pip3] numpy==1.26.4", "[pip3] Could not collect")
+    assert "torch" not in read(unlisted).fields
+
+
+def test_a_traceback_says_more_than_n_a() -> None:
+    error = 'Traceback (most recent call last):\n  File "<string>", line 1, in <module>\n  File "/a/site-packages/torch/__init__.py", line 7, in <module>\n    raise err\nOSError: libcurand.so.10: cannot open shared object file\n\n'
+    assert facts(error + samples.NO_TORCH).trial.error.type == "OSError"
+
+
+@pytest.mark.parametrize("said", ["CUDA version: 12.5", "- CUDA: 12.5.82", "cuda = 12.5"])
+def test_a_cuda_that_is_not_torchs_is_kept_apart_and_said(said: str) -> None:
+    for torch in ("2.2.1+cpu", "2.2.1+cu121"):
+        found = read(f"RuntimeError: no\n{said}\ntorch           {torch}\n")
+        assert "driver" not in found.fields
+        assert "toolkits" not in found.fields
+        (remark,) = found.unread
+        assert said in remark
+
+
+def test_a_cuda_that_may_be_torchs_is_not_said() -> None:
+    error = "RuntimeError: no\n"
+    for text in (
+        "CUDA version: 12.1\ntorch           2.2.1+cu121\n",
+        "CUDA version: 12.5\n",
+        "CUDA version: 12.4\ntorch      2.2.1+cu121\n" + samples.NVIDIA_SMI,
+        "CUDA version: 12.4\ntorch      2.2.1+cu121\n" + samples.NVCC,
+    ):
+        assert read(error + text).unread == ()
 
 
 def test_gpus_written_by_hand_are_counted() -> None:

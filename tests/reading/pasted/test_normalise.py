@@ -141,6 +141,30 @@ def test_a_text_that_was_not_wrapped_is_not_joined() -> None:
         assert lines.joined(clean) == clean
 
 
+LONG = (
+    'OSError: [WinError 126] Not found. Error loading "C:\\env\\torch\\lib\\shm.dll" or one of '
+    "its dependencies."
+)
+
+
+@pytest.mark.parametrize("shift", range(24))
+def test_a_blank_where_a_line_was_cut_is_put_back(shift: int) -> None:
+    line = f"{'x' * shift} {LONG}"
+    text = "\n".join(line[i : i + 80].rstrip() for i in range(0, len(line), 80))
+    # Cut within a word or beside a blank, the line is whole again.
+    assert read(text) == [line]
+
+
+def test_a_line_that_is_as_long_as_a_terminal_by_chance_is_not_joined() -> None:
+    first = "triton.runtime.errors.PTXASError: PTXAS error: Internal Triton PTX codegen error"
+    assert len(first) == 80
+    assert read(f"{first}\n`ptxas` stderr:\nptxas fatal   : Value") == [
+        first,
+        "`ptxas` stderr:",
+        "ptxas fatal   : Value",
+    ]
+
+
 def test_the_window_title_and_colours_of_a_terminal_are_dropped() -> None:
     text = "\x1b]0;user@host: ~\x07\x1b[1;32mPyTorch version\x1b[0m: 2.5.1\x1b[K"
     assert read(text) == ["PyTorch version: 2.5.1"]

@@ -1,7 +1,11 @@
 """The blind cases: predicted first, run later; both are kept as they came.
 
-python -m tests.windows.wine.blind predict    writes blind_predictions.json
-python -m tests.windows.wine.blind run        writes blind_results.json
+python -m tests.windows.wine.kept predict    writes blind_predictions.json
+python -m tests.windows.wine.kept blind      writes blind_results.json
+python -m tests.windows.wine.kept record     writes results.json, of the cases that are not blind
+
+What was predicted before the first run stays as it was: to predict again once the results are known
+proves nothing. ``predict`` is for new cases.
 """
 
 from __future__ import annotations

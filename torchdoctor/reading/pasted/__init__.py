@@ -27,14 +27,17 @@ from torchdoctor.reading.pasted import (
     paths,
     python,
     report,
+    topology,
+    undecided,
     unread,
     windows_programs,
 )
 from torchdoctor.reading.pasted.lines import Line
-from torchdoctor.reading.pasted.merge import Conflict, Merge, Source
+from torchdoctor.reading.pasted.merge import Merge
 from torchdoctor.reading.pasted.normalise import decode, load
 from torchdoctor.reading.pasted.said import PRINTED, TOLD, Said
-from torchdoctor.reading.traceback import symptoms
+from torchdoctor.reading.pasted.statements import Conflict, Source, Statements
+from torchdoctor.reading.traceback import told
 
 READERS: Mapping[str, Callable[[Sequence[Line]], Iterator[Said]]] = MappingProxyType(
     {
@@ -43,6 +46,7 @@ READERS: Mapping[str, Callable[[Sequence[Line]], Iterator[Said]]] = MappingProxy
         "conda": conda.read,
         "installer log": installer_log.read,
         "GPUs": gpus.read,
+        "links": topology.read,
         "Python": python.read,
         "machine": machine.read,
         "Windows programs": windows_programs.read,
@@ -69,7 +73,7 @@ class Pasted:
     complete: frozenset[str] = frozenset()
     """Which of "distributions" and "conda" show everything: only there is absence a fact."""
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What no fact has a place for: images of Dockerfiles, Visual C++ runtimes."""
+    """What no fact has a place for: images of Dockerfiles, Visual C++ runtimes, links of GPUs."""
 
 
 def read(texts: Sequence[tuple[str, str]]) -> Pasted:
@@ -78,23 +82,26 @@ def read(texts: Sequence[tuple[str, str]]) -> Pasted:
     found: list[Symptom] = []
     trials = {}
     torn: list[str] = []
+    looked_at: list[tuple[str, Sequence[Line]]] = []
     for name, whole in texts:
         torn += [f"{name}: {what}" for what in embedded.damage(whole)]
         rest, reported, reported_facts = report.take(normalise.shorten(whole), name)
         found += reported
         sources += [Source(said, name) for said in reported_facts]
         parts = lines.read(rest)
+        looked_at.append((name, parts))
         text = "\n".join(_MARKS[line.kind] + line.text for line in parts)
-        known = symptoms(text, name)
+        known = told(text, name)
         found += known
         stated = [said for reader in READERS.values() for said in reader(parts)]
         stated += _of_symptoms(known)
         sources += [Source(said, name) for said in stated]
         failed = failure.read(text, parts)
         trials.update(failed)
-        torn += [f"{name}: {what}" for what in unread.read(parts, traced=bool(failed))]
-    merge = Merge(sources, trials, found)
+        torn += [f"{name}: {what}" for what in unread.read(parts)]
+    merge = Merge(Statements.of(sources), trials, found)
     merge.run()
+    torn += undecided.read(looked_at, sources, merge.fields, torn=bool(torn))
     layouts = [s.said.layout for s in sources if s.said.layout not in _NO_LAYOUT]
     if trials:
         layouts.append("a traceback")
@@ -104,7 +111,7 @@ def read(texts: Sequence[tuple[str, str]]) -> Pasted:
         layouts.append("known messages")
     return Pasted(
         fields=MappingProxyType(merge.fields),
-        conflicts=tuple(dict.fromkeys(merge.conflicts)),
+        conflicts=tuple(dict.fromkeys(merge.said.conflicts)),
         understood=tuple(dict.fromkeys(layouts)),
         unread=tuple(torn),
         complete=frozenset(merge.complete),

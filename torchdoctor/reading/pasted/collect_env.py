@@ -2,8 +2,9 @@
 
 Before 1.6 it said Yes and No; since 2.15 it names ROCm SDK and HIP apart; vLLM's own copy pads the
 keys and adds sections. Every line is read by itself, so that the order does not matter and any
-part may be missing. "Could not collect" and "N/A" are what they say, with one exception: a torch
-that was imported and has no CUDA prints its CUDA as "Could not collect" or "None".
+part may be missing. "Could not collect" and "N/A" are what they say, with two exceptions: a torch
+that was imported and has no CUDA prints its CUDA as "Could not collect" or "None", and where torch
+could not be imported, its version is "N/A".
 
 Sources: torch/utils/collect_env.py of torch 1.0 to 2.15, collect_env.py of vLLM.
 """
@@ -47,6 +48,8 @@ ENDS_FLAGS = re.compile(
 _OF_THE_LISTING = ("Is debug build", "CUDA used to build PyTorch", "Is CUDA available")
 """What a person who writes a report by hand does not write."""
 FEWEST_FLAGS = 30
+_WITH_TORCH = re.compile(r"(?i)(?:py)?torch|triton|nvidia[-_]|libtorch")
+"""Rows that are torch, or come with one."""
 
 
 def read(lines: Sequence[Line]) -> Iterator[Said]:
@@ -74,6 +77,7 @@ def read(lines: Sequence[Line]) -> Iterator[Said]:
             listed = Gpu(xpu[1], vendor="intel")
             yield Said("gpu", listed, LAYOUT, PRINTED, line.number)
     yield from _together(seen)
+    yield from _absent(seen, lines)
 
 
 def _together(seen: dict[str, str]) -> Iterator[Said]:
@@ -82,12 +86,28 @@ def _together(seen: dict[str, str]) -> Iterator[Said]:
     imported = bool(re.match(VERSION, version))
     if imported and any(key in seen for key in _OF_THE_LISTING):
         yield Said("trial.imported", version.split(" ")[0], LAYOUT)
+    if version == "N/A" and any(seen.get(key) == "N/A" for key in _OF_THE_LISTING):
+        yield Said("trial.failed", True, LAYOUT)  # noqa: FBT003
     # A build for AMD has N/A there; one for Intel has a line of its own and a label.
     cuda = seen.get("CUDA used to build PyTorch")
     others = [seen.get(f"{name} used to build PyTorch", "N/A") for name in ("ROCM", "HIP", "XPU")]
     if imported and cuda in ("Could not collect", "None") and set(others) <= _NONE:
         yield Said("torch.cuda", None, LAYOUT)
         yield Said("torch.no_accelerator", True, LAYOUT)  # noqa: FBT003
+
+
+def _absent(seen: dict[str, str], lines: Sequence[Line]) -> Iterator[Said]:
+    """Tell that torch is not installed: it could not be imported, and pip's list has none.
+
+    What comes with torch tells against it: then the list was cut, or an upgrade stopped half-way.
+    """
+    if seen.get("PyTorch version") != "N/A":
+        return
+    tagged = (_PACKAGE.match(line.text[:8000]) for line in lines)
+    rows = [(found[1], found[2].strip()) for found in tagged if found]
+    of_pip = [text for tag, text in rows if tag != "conda" and text != "Could not collect"]
+    if of_pip and not any(_WITH_TORCH.match(text) for _, text in rows):
+        yield Said("torch.absent", True, LAYOUT)  # noqa: FBT003
 
 
 def _torch(value: str, number: int) -> Iterator[Said]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
 
 from torchdoctor.reading.pasted import packages, paths
 from torchdoctor.reading.pasted.lines import Line
@@ -151,6 +152,10 @@ def _table(lines: Sequence[Line], start: int) -> Generator[Said, None, int]:
             if found is None or lines[at].kind != "output":
                 closed = not text.strip() or lines[at].kind != "output"
                 break
+            below = lines[at + 1].text.strip() if at + 1 < len(lines) else ""
+            if not found.channel and below in CHANNELS:  # a mail had wrapped the row
+                found = replace(found, channel=below)
+                at += 1
             rows.append(found)
             yield from packages.of_conda(found, LAYOUT, lines[at].number)
         at += 1

@@ -70,10 +70,11 @@ _PROGRAM = (
     r"mamba|"
     r"micromamba|pixi|poetry|nvidia-smi|nvcc|rocm-smi|rocminfo|amd-smi|lspci|dpkg|rpm|apt|"
     r"apt-get|yum|"
-    r"dnf|docker|podman|export|echo|cat|uname|ldd|ls|dir|where|which|wget|curl|git|torchrun|ollama)"
+    r"dnf|docker|podman|export|echo|cat|uname|ldd|ls|dir|where|which|wget|curl|git|torchrun|deepspeed|accelerate|"
+    r"mpirun|srun|ollama)"
 )
 _MARKED = re.compile(
-    rf"\s{{0,8}}(?:[#>%]\s{{0,2}}|[!%](?=\w)|(?=docker (?:run|"
+    rf"\s{{0,8}}{_ENV}(?:[#>%]\s{{0,2}}|[!%](?=\w)|(?=docker (?:run|"
     rf"compose)\b))(?={_PROGRAM}(?:\.exe)? \S|nvidia-smi\s*$)"
 )
 _PLAIN = re.compile(
@@ -134,8 +135,8 @@ KEY = (
 _FIRM = re.compile(
     rf"\s*$|(?:{KEY}).{{0,40}}:|Traceback \(|\s{{0,6}}File \"[^\"]+\", line|\[(?:pip\d?|conda|"
     rf"uv)\] |[|+]|"
-    r"GPU ?\d+:|[A-Z][A-Z0-9_]{2,60}=|[\w.-]{2,60}==\S+\s*$|[-=~^]{4,}|# |During handling|"
-    r"The above exc"
+    r"GPU ?\d+:|[A-Z][A-Z0-9_]{2,60}=|[\w.-]{2,60}==\S+\s*$|[-=~^\u2500\u2501]{4,}|# |"
+    r"During handling|The above exc"
 )
 """What begins a line whatever stands before it."""
 _STARTS = re.compile(
@@ -148,6 +149,8 @@ _STARTS = re.compile(
     r"(?:[A-Za-z]:\\|/)\S+(?:$|:\d+:)|https?://\S+$|'?[0-9]+\.[0-9][\w.+]*'?$"
 )
 """What may begin a line."""
+_NAMED = re.compile(r"[`\w][\w .`()-]{0,30}:(?:\s|$)")
+"""A name and a colon: what stands so at the beginning of a line is seldom the rest of another."""
 _CHANNEL = re.compile(r"(?:conda-forge|pytorch|nvidia|defaults|pypi)$")
 
 
@@ -188,6 +191,7 @@ class _Cut:
         # Cut at a column, all full lines are equally long; between words, few are full.
         self.at_column = len(full) - typed > 0 or typed > 1
         torn = any(re.search(r"\w-$|File$|^[^\"]*\"[^\"]*$", lines[i]) for i in early)
+        self.by_chance = len(full) == 1  # one line in eighty is that long without being cut
         self.between_words = bool(early) and (torn or len(early) >= len(full))
         self.happened = self.between_words or self.at_column
         inner = (line.split()[:-1] for line in lines[:5000]) if self.happened else ()
@@ -205,6 +209,9 @@ class _Cut:
         full = self.at_column and self._is_full(at) and not following.startswith("   ")
         if self.between_words and _CHANNEL.match(following) and _is_row(parts[0]):
             return "  "
+        by_chance = self.by_chance and not self.between_words and not _goes_on(last, following)
+        if full and by_chance and _NAMED.match(following):
+            return None
         if full and not (self._begins(at + 1) and self.between_words):
             return self._at_column(last, following)
         over = self.between_words and self._overflows(at, least=0)
@@ -219,13 +226,19 @@ class _Cut:
         return "" if re.search(r"\w-$", last) else " "
 
     def _at_column(self, last: str, following: str) -> str:
-        if following.startswith(" ") or len(last) % 10 == 9 or last.endswith((",", ";")):  # noqa: PLR2004
+        if re.search(r"[\\/]\S*\w-$", last) and following[:1].isalnum():
+            return ""  # a path broken at its hyphen
+        if following.startswith(" ") or len(last) + 1 in WIDTHS or last.endswith((",", ";")):
             return " "  # a blank at the end of the line, which editors take away
+        if last.endswith(('"', "'")) and last.count(last[-1]) % 2 == 0 and following[:1].isalnum():
+            return " "  # what was quoted is whole
         word, first = last.rsplit(" ", 1)[-1], following.split(" ", 1)[0]
         if self.between_words:
             cut = len(word) + len(first) > len(last) and not first.startswith(('"', "'", "/"))
             return "" if cut or word.endswith("-") else " "
-        return " " if self._words[word] and not self._words[word + first] else ""
+        # Cut at a column, a blank would be seen on one side; both have to be words of the text.
+        apart = self._words[word] and self._words[first] and not self._words[word + first]
+        return " " if apart else ""
 
     def _is_full(self, at: int) -> bool:
         size, top = len(self._lines[at]), self._tops[at // WINDOW]

@@ -14,8 +14,17 @@ _UNAME = re.compile(
     r"\s{0,4}Linux \S{1,64} (\S{3,120}) #\d.{0,120}? (x86_64|aarch64|ppc64le|riscv64|"
     r"s390x)(?: .{0,60})?GNU/Linux"
 )
-_MACHINE = re.compile(r"\s{0,4}(x86_64|aarch64|arm64|ppc64le|riscv64|i686|armv7l)\s*$")
-_KERNEL = re.compile(r"\s{0,4}(\d{1,2}\.\d{1,3}\.\d{1,5}[\w.+-]{0,80})\s*$")
+_DARWIN = re.compile(
+    r"\s{0,4}Darwin \S{1,64} \d{1,2}\.\S{1,20} Darwin Kernel Version .{1,200} (arm64|x86_64)\s*$"
+)
+_MACHINE = re.compile(r"x86_64|aarch64|arm64|ppc64le|riscv64|i686|armv7l")
+_LINUX_ONLY = {"aarch64", "ppc64le", "riscv64", "armv7l"}
+"""Answers of ``uname -m`` that no other system gives; a Mac says x86_64 or arm64."""
+_KERNEL = re.compile(r"[1-7]\.\d{1,3}\.\d{1,5}[\w.+-]{0,80}")
+"""A release of Linux; those of a Mac's kernel have been two digits since 2003."""
+_SYSTEMS = {"Linux": "linux", "Darwin": "darwin"}
+_PRODUCT = re.compile(r"\s{0,4}ProductName:\s{1,24}(macOS|Mac OS X)\s*$")
+_PRODUCT_VERSION = re.compile(r"\s{0,4}ProductVersion:\s{1,24}(\d{1,2}(?:\.\d{1,2}){0,2})\s*$")
 _TOLD_OS = re.compile(
     r"(?i)\s{0,4}(?:[-*] )?(?:OS|Operating system|OS version|System|"
     r"Platform)(?: name)?(?: \([^)]*\))? ?[:=] {0,4}(\S.{1,120})$"
@@ -72,7 +81,7 @@ _COMPOSE = re.compile(
     r"\s{1,30}(?:- )?(?:driver: nvidia\b|capabilities: ?\[.{0,20}gpu|runtime: nvidia\b)"
 )
 _FROM = re.compile(
-    r"\s{0,4}FROM (?:--platform=\S+ )?([\w./:@-]{3,200})(?: AS \S+)?\s*$", re.IGNORECASE
+    r"\s{0,4}FROM (?:--platform=\S+ )?(\w[\w./:@-]{2,199})(?: AS \S+)?\s*$", re.IGNORECASE
 )
 _INSIDE = re.compile(r"^(?:\(\w+\) )?root@[0-9a-f]{12}:")
 _DOCKERENV = re.compile(r"/\.dockerenv|/docker/[0-9a-f]{12}|docker-[0-9a-f]{64}")
@@ -93,18 +102,20 @@ def read(lines: Sequence[Line]) -> Iterator[Said]:
 
 def _system(text: str, line: Line) -> Iterator[Said]:
     number = line.number
-    command = line.command
     if found := _UNAME.match(text):
         yield Said("platform.system", "linux", "uname", PRINTED, number)
         yield Said("platform.machine", found[2], "uname", PRINTED, number)
         yield from platforms.kernel(found[1], "uname", PRINTED, number)
-    elif re.fullmatch(r"(?:uname -\w*m\w*|arch)", command) and (found := _MACHINE.match(text)):
+    elif found := _DARWIN.match(text):
+        yield Said("platform.system", "darwin", "uname", PRINTED, number)
         yield Said("platform.machine", found[1], "uname", PRINTED, number)
-        if found[1] != "arm64":
-            yield Said("platform.system", "linux", "uname", TOLD, number)
-    elif re.fullmatch(r"uname -\w*r\w*", command) and (found := _KERNEL.match(text)):
-        yield Said("platform.system", "linux", "uname", TOLD, number)
-        yield from platforms.kernel(found[1], "uname", PRINTED, number)
+    elif re.match(r"uname\b|arch$", line.command):
+        yield from _uname(text.strip(), line.command, number)
+    elif found := _PRODUCT.match(text):
+        yield Said("platform.system", "darwin", "sw_vers", PRINTED, number)
+    elif found := _PRODUCT_VERSION.match(text):
+        yield Said("platform.version", found[1], "sw_vers", PRINTED, number)
+        yield Said("platform.name", f"macOS {found[1]}", "sw_vers", PRINTED, number)
     elif found := _RELEASE.match(text):
         yield from platforms.named(found[1] or found[2], "os-release", PRINTED, number)
     elif found := _LDD.match(text):
@@ -113,6 +124,19 @@ def _system(text: str, line: Line) -> Iterator[Said]:
     elif found := _TOLD_OS.match(text):
         yield from platforms.named(found[1], "what was written", TOLD, number)
         yield from platforms.platform_string(found[1], "what was written", TOLD, number)
+
+
+def _uname(answer: str, command: str, number: int) -> Iterator[Said]:
+    """Read one line below ``uname`` or ``arch``."""
+    if re.fullmatch(r"uname(?: -s)?", command) and answer in _SYSTEMS:
+        yield Said("platform.system", _SYSTEMS[answer], "uname", PRINTED, number)
+    elif re.fullmatch(r"(?:uname -\w*m\w*|arch)", command) and _MACHINE.fullmatch(answer):
+        yield Said("platform.machine", answer, "uname", PRINTED, number)
+        if answer in _LINUX_ONLY:
+            yield Said("platform.system", "linux", "uname", TOLD, number)
+    elif re.fullmatch(r"uname -\w*r\w*", command) and _KERNEL.fullmatch(answer):
+        yield Said("platform.system", "linux", "uname", TOLD, number)
+        yield from platforms.kernel(answer, "uname", PRINTED, number)
 
 
 def _memory(text: str, number: int) -> Iterator[Said]:

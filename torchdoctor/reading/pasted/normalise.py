@@ -13,22 +13,13 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from torchdoctor.model import DoctorError
+from torchdoctor.reading.pasted import keeper
+from torchdoctor.reading.pasted.keeper import LONGEST_LINE, SMALL, Keeper
 
 SAMPLE = 1 << 20
 """Bytes by which the encoding is told."""
 CHUNK = 1 << 20
-SMALL = 2 << 20
-"""Characters up to which a text is kept whole."""
-MOST_KEPT = 8 << 20
-"""Characters kept of a long one; of more, the first and the last."""
-LONGEST_LINE = 20_000
-BEFORE, AFTER = 600, 6_000
-"""Characters kept around a mark."""
-MOST_ALIKE = 20
-"""How often a line that differs from others in its numbers only is taken for a mark."""
-MOST_SHAPES = 50_000
-GAP = "[... left out ...]"
-
+GAP, MOST_KEPT = keeper.GAP, keeper.MOST_KEPT
 _MAGIC = (
     (b"\x89PNG", "a PNG picture; paste the text instead of a picture of it"),
     (b"\xff\xd8\xff", "a JPEG picture; paste the text instead of a picture of it"),
@@ -70,23 +61,23 @@ def load(stream: BinaryIO, name: str) -> str:
     """
     start = stream.read(SAMPLE)
     decoder = codecs.getincrementaldecoder(encoding_of(start, name))(errors="replace")
-    keeper = _Keeper()
+    kept = Keeper()
     chunk = start
     while chunk:
-        keeper.take(decoder.decode(chunk))
+        kept.take(decoder.decode(chunk))
         chunk = stream.read(CHUNK)
-    keeper.take(decoder.decode(b"", final=True))
-    return keeper.text().lstrip("\ufeff")
+    kept.take(decoder.decode(b"", final=True))
+    return kept.text().lstrip("\ufeff")
 
 
 def shorten(text: str) -> str:
     """Return *text*, of a long one the stretches that may matter."""
     if len(text) <= SMALL:
         return text
-    keeper = _Keeper()
+    kept = Keeper()
     for start in range(0, len(text), CHUNK):
-        keeper.take(text[start : start + CHUNK])
-    return keeper.text()
+        kept.take(text[start : start + CHUNK])
+    return kept.text()
 
 
 def encoding_of(sample: bytes, name: str) -> str:
@@ -130,9 +121,9 @@ def _wide(sample: bytes) -> str | None:
     if len(part) < 4:  # noqa: PLR2004
         return None
     even, odd = part[::2].count(0) / len(part[::2]), part[1::2].count(0) / len(part[1::2])
-    if odd > _MOST_WIDE and even * 8 < odd:
+    if odd > _MOST_WIDE and even * 3 < odd:
         return "utf-16-le"
-    if even > _MOST_WIDE and odd * 8 < even:
+    if even > _MOST_WIDE and odd * 3 < even:
         return "utf-16-be"
     return None
 
@@ -152,141 +143,6 @@ def _narrow(sample: bytes) -> str:
         pairs = len(_GB2312.findall(sample))
         return "gb18030" if pairs * 2 > high * 0.7 else "cp1252"
     return "utf-8"
-
-
-# ---- a long text --------------------------------------------------------------------------------
-
-MARKS = (
-    *("PyTorch", "pytorch", "torch", "Torch", "CUDA", "NVIDIA", "nvidia", "NVRM", "HIP", "ROC"),
-    *("rocm", "gfx", "NCCL", "nccl", "Gloo", "gloo", "Traceback", "Error", "error:", "DLL"),
-    *("undefined symbol", "cannot open shared", "GLIBC", "libstdc++", "Python version"),
-    *("Python 3", "python3", "Package ", "packages in environment", "Redistributable"),
-    *("glibc", "OS:", "OS  ", "Libc version", "GPU ", "dev/shm", "NumPy", "numpy", "xFormers"),
-    *("OMP:", "MKL", "invalid distribution", "@EXPLICIT", "libcuda", "Driver Version", "fabric"),
-    *("[conda]", "[pip", "[uv]", "__cuda", "docker ", "FROM ", "Microsoft Windows", "macOS"),
-    *("TORCHDOCTOR SNAPSHOT", "torchdoctor"),
-)
-"""What a stretch of text has to hold to be looked at, in a text too long to keep whole."""
-_ROW = re.compile(
-    r"[\w@~.-]{1,100}\s{1,80}[0-9][\w.+!-]{0,40}(?:\s.{0,200})?$|[\w.-]{1,100}==\S{1,60}$"
-    r"|(?:> ?){0,4}[A-Za-z0-9+/]{76}$"
-)
-_NUMBERS = re.compile(r"[0-9a-f]*[0-9][0-9a-f]*")
-
-
-class _Marks:
-    """Where the marks stand in a piece of text, found as far as they are asked for."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self._next = [(text.find(mark), mark) for mark in MARKS]
-
-    def after(self, place: int) -> int | None:
-        """Return where the first mark from *place* on stands; places asked for only grow."""
-        left = [one for one in self._next if one[0] >= 0]
-        self._next = [
-            one if one[0] >= place else (self.text.find(one[1], place), one[1]) for one in left
-        ]
-        return min((at for at, _ in self._next if at >= 0), default=None)
-
-
-class _Keeper:
-    """Takes a text piece by piece and keeps what is near a mark."""
-
-    def __init__(self) -> None:
-        self._whole: list[str] | None = []
-        self._size = 0
-        self._rest = ""
-        self._head: list[str] = []
-        self._tail: list[str] = []
-        self._kept = 0
-        self._open = 0
-        self._shapes: dict[str, int] = {}
-        self._gap = False
-
-    def take(self, piece: str) -> None:
-        if self._whole is not None:
-            self._whole.append(piece)
-            self._size += len(piece)
-            if self._size <= SMALL:
-                return
-            piece, self._whole = "".join(self._whole), None
-        text = self._rest + piece
-        end = text.rfind("\n") + 1
-        if not end and len(text) > LONGEST_LINE:
-            text, end = text[:LONGEST_LINE] + "\n", LONGEST_LINE + 1
-        self._rest = text[end:]
-        self._scan(text[:end])
-
-    def text(self) -> str:
-        if self._whole is not None:
-            return "".join(self._whole)
-        self._scan(self._rest)
-        return "".join((*self._head, *self._tail))
-
-    def _scan(self, text: str) -> None:
-        marks = _Marks(text)
-        place = 0
-        while place < len(text):
-            if self._open > 0:
-                place = self._on(text, place)
-                continue
-            mark = self._next_mark(marks, place)
-            if mark is None:
-                self._gap = True
-                return
-            start = max(place, text.rfind("\n", 0, max(place, mark - BEFORE)) + 1)
-            self._gap = self._gap or start > place
-            self._open = AFTER + (mark - start)
-            place = start
-
-    def _on(self, text: str, place: int) -> int:
-        """Keep lines from *place* on, for as long as the stretch is open or rows go on."""
-        lines = []
-        while place < len(text):
-            end = text.find("\n", place) + 1 or len(text)
-            line = text[place : min(end, place + LONGEST_LINE)]
-            if self._open <= 0 and not _ROW.match(line.strip()[:400]):
-                break
-            if self._open > 0 and self._is_mark(line):
-                self._open = max(self._open, AFTER)
-            self._open -= len(line)
-            lines.append(line)
-            place = end
-        self._keep("".join(lines))
-        return place
-
-    def _keep(self, piece: str) -> None:
-        if self._gap:
-            piece, self._gap = f"\n{GAP}\n{piece}", False
-        self._kept += len(piece)
-        if self._kept <= MOST_KEPT // 2:
-            self._head.append(piece)
-            return
-        self._tail.append(piece)
-        size = sum(map(len, self._tail))
-        while size > MOST_KEPT // 2 and len(self._tail) > 1:
-            size -= len(self._tail.pop(0))
-
-    def _next_mark(self, marks: _Marks, place: int) -> int | None:
-        text = marks.text
-        while (at := marks.after(place)) is not None:
-            start, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
-            end = len(text) if end < 0 else end
-            if self._is_new(text[start : min(end, start + 300)]):
-                return at
-            place = end
-        return None
-
-    def _is_mark(self, line: str) -> bool:
-        return any(mark in line for mark in MARKS) and self._is_new(line[:300])
-
-    def _is_new(self, line: str) -> bool:
-        shape = _NUMBERS.sub("0", line)
-        count = self._shapes.get(shape, 0)
-        if count or len(self._shapes) < MOST_SHAPES:
-            self._shapes[shape] = count + 1
-        return count < MOST_ALIKE and len(self._shapes) < MOST_SHAPES
 
 
 # ---- clean lines --------------------------------------------------------------------------------

@@ -114,6 +114,11 @@ def read(lines: Sequence[Line]) -> Iterator[Said]:
     yield from _poetry(lines)
 
 
+def is_known_row(text: str) -> bool:
+    """Tell whether *text* is a row about one of :data:`KNOWN`, which counts without a listing."""
+    return bool(_LOOSE.match(text[:300]))
+
+
 def of_pip(package: Package, layout: str, weight: int, number: int) -> Iterator[Said]:
     """Yield what a listed *package* tells; nothing when it cannot have that version."""
     if plausible(package.name, package.version) and package.name != "python":

@@ -35,7 +35,8 @@ _LINUX = re.compile(
     r"/(?:home/[\w.-]+/|root/|proc/|mnt/|usr/lib/x86_64|usr/local/lib/python[\d.]+/dist-|lib/|run/)"
 )
 _BUILDERS = re.compile(
-    r"conda-bld|actions-runner|/pytorch/(?:aten|c10|torch|third_party)|_work|/root/\.cache"
+    r"conda-bld|actions-runner|/pytorch/(?:aten|c10|torch|third_party)|_work|/root/\.cache|"
+    r"pip-build-env-"
 )
 
 

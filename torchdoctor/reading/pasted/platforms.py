@@ -117,7 +117,8 @@ def platform_string(text: str, layout: str, weight: int, number: int = 0) -> Ite
     elif mac := re.match(r"(?:macOS|Darwin)-(\d{1,2}(?:\.\d{1,2}){0,2})-(arm64|x86_64|i386)", text):
         yield said("system", "darwin")
         yield said("machine", mac[2])
-        if text.startswith("macOS"):
+        # A Python built before macOS 11 is told 10.16 on every later one.
+        if text.startswith("macOS") and mac[1] != "10.16":
             yield said("version", mac[1])
 
 

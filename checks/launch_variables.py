@@ -1,0 +1,161 @@
+"""The variables of NCCL, of torch's use of it, and of a launcher are ones that are read, and agree.
+
+How it shows: a setting that should help changes nothing; a run is slower than it was; a process
+waits for ranks that nobody has started; "environment variable WORLD_SIZE expected, but not set".
+
+Why: NCCL ignores a name that it does not know, so a misspelt one is silent (nccl-variable-unknown).
+What was set to find a fault stays in a profile or an image for years (nccl-variable-left-over).
+What torch reads was called NCCL_... once, and is TORCH_NCCL_... now (nccl-variable-renamed). RANK,
+WORLD_SIZE and LOCAL_RANK of another job, or only some of them, describe a job that does not exist
+(launch-variables-inconsistent).
+
+Neighbours: what GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME may hold is network-interface.
+
+The fix: unset it, or write it right. Variables of a launcher are best left to torchrun.
+
+Sources: NCCL's docs/userguide/source/env.rst and its source, torch/csrc/distributed/c10d
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+
+from torchdoctor import distributed_steps as distributed
+from torchdoctor import effects, steps
+from torchdoctor.facts import Build, Distribution, Unknown
+from torchdoctor.model import Finding, Layer, Step
+from torchdoctor.tables import load
+
+FAMILY = "distributed"
+FINDS = (
+    "nccl-variable-unknown",
+    "nccl-variable-renamed",
+    "nccl-variable-left-over",
+    "launch-variables-inconsistent",
+)
+NCCL, TORCH = "NCCL_", "TORCH_NCCL_"
+STEERING = (NCCL, "TORCH_", "CUDA_LAUNCH_BLOCKING")
+CLOSE = 0.86
+"""How like a known name one has to be, to be taken for a misspelt one."""
+RENAMED_IN = (2, 2)
+
+
+def check(
+    variables: Mapping[str, str],
+    torch: Build | Unknown | None,
+    distributions: tuple[Distribution, ...] | Unknown,
+) -> Iterator[Finding]:
+    """Look at each name, then at what they say together."""
+    ours = {n: value for n, value in sorted(variables.items()) if n.startswith(STEERING)}
+    known = _known(ours) if ours else {}
+    for name, value in ours.items():
+        if near := known.get(name):
+            yield _misspelt(name, value, near)
+        elif _renamed(name) and _renames(torch):
+            yield _old(name, value)
+        elif (row := load("variables")["left_over"].get(name)) and value.upper() == row[0]:
+            yield _left_over(name, value, row[1])
+    installed = () if isinstance(distributions, Unknown) else distributions
+    # Of an environment that was looked into, all variables are known; of a text, those in it.
+    yield from _launch(variables, whole=any(d.metadata for d in installed))
+
+
+def _known(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the names that nothing reads, with the known name that each is like."""
+    found = {}
+    for start, table in ((NCCL, "nccl"), (TORCH, "torch")):
+        rows = load("variables")[table]
+        names = rows["names"].split()
+        all_names = {*names, *rows.get("others", "").split()}
+        for name in variables:
+            rest = name.removeprefix(start)
+            if not name.startswith(start) or rest in all_names or _renamed(name):
+                continue
+            near = get_close_matches(rest, names, 1, CLOSE)
+            if near and not rest.startswith(f"{near[0]}_"):  # a newer one may go on from a known
+                found[name] = start + near[0]
+    return found
+
+
+def _renamed(name: str) -> bool:
+    return name.removeprefix(NCCL) in load("variables")["torch"]["renamed"] and name[:5] == NCCL
+
+
+def _renames(torch: Build | Unknown | None) -> bool:
+    if not isinstance(torch, Build):
+        return False
+    parts = torch.public.split(".")[:2]
+    return all(p.isdecimal() for p in parts) and tuple(map(int, parts)) >= RENAMED_IN
+
+
+def _misspelt(name: str, value: str, near: str) -> Finding:
+    return Finding(
+        "nccl-variable-unknown",
+        "warning",
+        f"{name} is no variable that NCCL or torch reads; {near} is.",
+        (distributed.value(name, value),),
+        (distributed.unset(name, why=f"Nothing reads it. {near} is what is read.", settles=()),),
+        confidence="likely",
+    )
+
+
+def _old(name: str, value: str) -> Finding:
+    new = f"TORCH_{name}"
+    return Finding(
+        "nccl-variable-renamed",
+        "warning",
+        f"{name} is called {new} from torch 2.2 on.",
+        (distributed.value(name, value),),
+        (distributed.unset(name, why=f"Set {new} in its place, if it is needed.", settles=()),),
+    )
+
+
+def _left_over(name: str, value: str, cost: str) -> Finding:
+    return Finding(
+        "nccl-variable-left-over",
+        "note",
+        f"{name}={value} is set: {cost}.",
+        (distributed.value(name, value),),
+    )
+
+
+def _launch(variables: Mapping[str, str], *, whole: bool) -> Iterator[Finding]:
+    """Compare what a launcher, or a line in a profile, says of ranks."""
+    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+    told = {name: variables[name] for name in names if name in variables}
+    numbers = {name: int(value) for name, value in told.items() if value.isdecimal()}
+    rank, world, local = (numbers.get(name) for name in names)
+    if wrong := {name: value for name, value in told.items() if name not in numbers}:
+        what = ", ".join(f"{name}={value}" for name, value in wrong.items())
+        why = f"{what} is no number"
+    elif rank is not None and world is not None and rank >= world:
+        why = f"RANK={rank} is not below WORLD_SIZE={world}"
+    elif local is not None and rank is not None and local > rank:
+        why = f"LOCAL_RANK={local} is above RANK={rank}"
+    elif whole and told and ("RANK" in told) != ("WORLD_SIZE" in told):
+        missing = "WORLD_SIZE" if "RANK" in told else "RANK"
+        why = f"{', '.join(told)} {'are' if len(told) > 1 else 'is'} set and {missing} is not"
+    else:
+        return
+    yield Finding(
+        "launch-variables-inconsistent",
+        "warning",
+        f"{why}: init_process_group waits for a job that nobody has started.",
+        tuple(distributed.value(name, value) for name, value in told.items()),
+        (_unset(tuple(told)),),
+    )
+
+
+def _unset(names: tuple[str, ...]) -> Step:
+    return steps.by_hand(
+        "unset-launch-variables",
+        f"Unset {', '.join(names)}, here and where they are set for good",
+        why="torchrun sets them for each process.",
+        layer=Layer.VARIABLES,
+        cost=steps.VARIABLE,
+        effect=effects.then(*(effects.without_variable(name) for name in names)),
+        bash=(f"unset {' '.join(names)}",),
+        powershell=tuple(f"Remove-Item Env:{name}" for name in names),
+        cmd=tuple(f"set {name}=" for name in names),
+    )

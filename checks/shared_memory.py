@@ -1,0 +1,113 @@
+"""Shared memory (/dev/shm) is large enough for NCCL and for the workers of a DataLoader.
+
+How it shows: NCCL's "unhandled system error", and above it "Call to posix_fallocate failed : No
+space left on device" or "Error while creating shared memory segment"; "DataLoader worker is killed
+by signal: Bus error"; "unable to allocate shared memory(shm)"; a process that ends with -7.
+
+Why: docker gives a container 64 MB of /dev/shm. NCCL takes about 10 MB for each pair of GPUs that
+have no direct traffic, and every batch of a DataLoader with workers goes through it. Segments of
+runs that were killed stay there and fill it.
+
+Neighbours: the same line about a segment with "invalid argument", or after a "Cuda failure", is no
+lack of space. "No space left on device" for another path is a full disk.
+
+The fix is ``--shm-size=8g`` or ``--ipc=host`` when the container starts; in Kubernetes an emptyDir
+of medium Memory at /dev/shm; outside a container, remove what dead runs left there.
+
+Sources: https://github.com/NVIDIA/nccl/issues/290, https://github.com/pytorch/pytorch/issues/5040
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from torchdoctor import distributed_steps as distributed
+from torchdoctor import effects, steps
+from torchdoctor.facts import Container, Facts, Limits, Platform, Symptom, Unknown
+from torchdoctor.model import Commands, Effect, Evidence, Finding, Step
+
+FAMILY = "distributed"
+FINDS = ("shm-too-small",)
+
+SMALL = 1 << 27
+"""Bytes of /dev/shm that are too few for most; docker's own is half of that."""
+ENOUGH = 8 << 30
+MESSAGES = ("shm-no-space", "loader-bus-error", "shm-segment-failed", "exit-code")
+KUBERNETES = "an emptyDir volume of medium Memory, mounted at /dev/shm"
+
+
+def check(
+    symptoms: tuple[Symptom, ...],
+    limits: Limits | Unknown,
+    container: Container | Unknown | None,
+    platform: Platform | Unknown,
+    facts: Facts,
+) -> Iterator[Finding]:
+    """Read who ran out of it, and how large it is."""
+    size = limits.shm if isinstance(limits, Limits) else None
+    small = size is not None and size <= SMALL
+    full = distributed.first(symptoms, "shm-no-space", "loader-bus-error")
+    torn = distributed.first(symptoms, "shm-segment-failed")
+    bus = next(
+        (s for s in distributed.told(symptoms, "exit-code") if _is_bus_error(s.values)), None
+    )
+    said = full or (torn or bus if small else None)
+    if said is None:
+        return
+    measured = (
+        [Evidence("limits.shm", f"{size >> 20} MiB", "df")] if size is not None and small else []
+    )
+    has = f"Shared memory is {size >> 20} MiB" if measured and size else "Shared memory is full"
+    yield Finding(
+        "shm-too-small",
+        "error",
+        f"{has} (/dev/shm): too little for NCCL and the workers of a DataLoader.",
+        (*distributed.seen(full, torn, bus), *measured),
+        (_step(container, platform, facts),),
+        confidence="certain" if full and (small or said.name == "shm-no-space") else "likely",
+    )
+
+
+def _is_bus_error(values: Mapping[str, str]) -> bool:
+    return values.get("exitcode") in ("-7", "135") or values.get("signal") == "BUS"
+
+
+def _effect(facts: Facts) -> Effect:
+    before = facts.limits if isinstance(facts.limits, Limits) else Limits()
+    larger = replace(before, shm=ENOUGH, shm_free=ENOUGH)
+
+    def effect(now: Facts) -> Facts:
+        return replace(now, limits=larger)
+
+    return effects.then(effects.settled(*MESSAGES), effect)
+
+
+def _step(
+    container: Container | Unknown | None, platform: Platform | Unknown, facts: Facts
+) -> Step:
+    kind = container.kind if isinstance(container, Container) else ""
+    title = "Start the container with --shm-size=8g, or with --ipc=host"
+    if kind == "kubernetes":
+        title = f"Give the pod {KUBERNETES}"
+    elif not kind and container is None:
+        title = "Remove what dead runs left in /dev/shm (nccl-*, torch_*), or make it larger"
+    elif not kind:
+        title += f" (Kubernetes: {KUBERNETES})"
+    bash = ("docker run --gpus all --shm-size=8g IMAGE",) if kind in ("", "docker") else ()
+    step = steps.restart_container(
+        title,
+        why="A container has 64 MB of /dev/shm unless it is told otherwise.",
+        effect=_effect(facts),
+        bash=bash,
+        name="enlarge-shm",
+    )
+    if container is None and isinstance(platform, Platform):
+        lines = ("df -h /dev/shm", "ls /dev/shm", "sudo mount -o remount,size=8G /dev/shm")
+        step = replace(
+            step,
+            why="Segments of runs that were killed stay there until they are removed.",
+            commands=Commands(bash=lines),
+            needs=("admin",),
+        )
+    return step

@@ -1,0 +1,58 @@
+"""Shared memory, full and small."""
+
+from __future__ import annotations
+
+from tests.checks import make
+from tests.checks.run import first_command, names, said, summaries
+from tests.conftest import Judge, Planner
+from torchdoctor.facts import Container, Limits
+
+FULL = "include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device"
+TORN = "NCCL WARN Error while creating shared memory segment nccl-shm-1 (size 9637888)"
+BUS = "RuntimeError: DataLoader worker (pid 37) is killed by signal: Bus error."
+SMALL, LARGE = Limits(shm=64 << 20, shm_free=0), Limits(shm=64 << 30, shm_free=64 << 30)
+
+
+def test_no_space_is_certain_and_the_container_is_started_with_more(
+    judge: Judge, cure: Planner
+) -> None:
+    outcome = judge(symptoms=said(FULL), limits=SMALL, container=make.DOCKER)
+    assert names(outcome) == {"shm-too-small": "error"}
+    assert outcome.findings[0].confidence == "certain"
+    assert "64 MiB" in summaries(outcome)
+    plan = cure(symptoms=said(FULL), limits=SMALL, container=make.DOCKER)
+    assert first_command(plan) == "docker run --gpus all --shm-size=8g IMAGE"
+    assert plan.verdict == "healthy"
+
+
+def test_a_worker_that_ends_with_a_bus_error_is_likely(judge: Judge) -> None:
+    assert judge(symptoms=said(BUS)).findings[0].confidence == "likely"
+
+
+def test_a_segment_that_fails_counts_only_where_there_is_little(judge: Judge) -> None:
+    assert names(judge(symptoms=said(TORN), limits=SMALL)) == {"shm-too-small": "error"}
+    assert judge(symptoms=said(TORN), limits=LARGE).status == "clear"
+    assert judge(symptoms=said(TORN)).status == "clear"
+
+
+def test_exit_code_7_counts_only_where_there_is_little(judge: Judge) -> None:
+    text = said("  exitcode  : -7 (pid: 903)")
+    assert names(judge(symptoms=text, limits=SMALL)) == {"shm-too-small": "error"}
+    assert judge(symptoms=text, limits=LARGE).status == "clear"
+    assert judge(symptoms=said("  exitcode  : -9 (pid: 903)"), limits=SMALL).status == "clear"
+
+
+def test_a_pod_gets_a_volume_and_a_machine_its_own_commands(cure: Planner) -> None:
+    pod = cure(symptoms=said(FULL), container=Container("kubernetes"))
+    assert "emptyDir" in pod.steps[0].step.title
+    machine = cure(symptoms=said(FULL), container=None, platform=make.linux())
+    assert first_command(machine) == "df -h /dev/shm"
+    assert machine.steps[0].step.needs == ("admin",)
+
+
+def test_little_of_it_alone_is_nothing(judge: Judge) -> None:
+    assert judge(symptoms=(), limits=SMALL, container=make.DOCKER).status == "clear"
+
+
+def test_without_any_text_nothing_is_known(judge: Judge) -> None:
+    assert judge().status == "unknown"

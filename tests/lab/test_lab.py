@@ -1,0 +1,58 @@
+"""Every recipe gets its right answer, every healthy twin is quiet, and the plans cure."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests import environments
+from tests.lab import interrupted
+from tests.lab.recipes import RECIPES
+from tests.scenarios import trial
+from tests.scenarios.scenario import Scenario
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs the loader of Linux")
+QUICK = [recipe for recipe in RECIPES.values() if recipe.quick]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_copies_left() -> Iterator[None]:
+    yield
+    environments.drop_copies()
+
+
+def try_it(recipe: Scenario, *, lab: bool) -> None:
+    try:
+        row = trial.run(recipe, lab=lab)
+    except LookupError as reason:
+        pytest.skip(str(reason))
+    assert row.cause, row.found
+    assert row.right, row.proof
+
+
+@pytest.mark.lab
+@pytest.mark.sample
+@pytest.mark.parametrize("recipe", QUICK, ids=lambda r: r.key)
+def test_a_quick_recipe_gets_the_right_answer(recipe: Scenario) -> None:
+    try_it(recipe, lab=False)
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=lambda r: r.key)
+def test_a_recipe_gets_the_right_answer_and_its_plan_cures(recipe: Scenario) -> None:
+    try_it(recipe, lab=True)
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("seed", range(interrupted.TRIALS))
+def test_an_interrupted_upgrade_is_known_and_mended(seed: int) -> None:
+    try_it(interrupted.scenario(seed), lab=True)
+
+
+def test_a_twin_is_the_twin_of_something_broken() -> None:
+    for name, recipe in RECIPES.items():
+        if name.endswith("twin"):
+            assert not recipe.expected, name
+    assert any(recipe.expected for recipe in RECIPES.values())

@@ -1,0 +1,26 @@
+"""Formats that people do not look at in a terminal cost no import of what draws there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("render", "without"),
+    [
+        ("as_json.render(document.failure('usage', 'x'))", ("rich", "importlib.metadata")),
+        ("text.render(document.failure('usage', 'x'), quiet=True)", ("rich",)),
+    ],
+)
+def test_json_and_a_quiet_answer_need_no_rich(render: str, without: tuple[str, ...]) -> None:
+    code = (
+        "import sys; from torchdoctor.report import as_json, document, text; "
+        f"print({render}); print([m for m in sys.modules if m.startswith({without!r})])"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.splitlines()[-1] == "[]"

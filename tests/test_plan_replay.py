@@ -1,0 +1,82 @@
+"""Checks run again on other facts say what a fresh run says, and only those run that must."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import fields, replace
+
+from tests import plan_worlds
+from tests.checks import make
+from torchdoctor.facts import Facts, Platform, Unknown
+from torchdoctor.model import CannotTell, Finding
+from torchdoctor.registry import Check
+from torchdoctor.replay import Replay
+from torchdoctor.run import run
+
+RUNS: Counter[str] = Counter()
+
+
+def says_the_system(platform: Platform) -> Iterator[Finding]:
+    RUNS["system"] += 1
+    yield Finding("system", "error", platform.system, ())
+
+
+def says_the_driver(facts: Facts) -> Iterator[Finding]:
+    RUNS["driver"] += 1
+    if isinstance(facts.driver, Unknown):
+        raise CannotTell("the driver is unknown")
+    yield Finding("driver", "error", repr(facts.driver), ())
+
+
+def a_check(name: str, look: object, *reads: str) -> Check:
+    return Check(name, "test", "", reads, frozenset(), (), (name,), look)  # type: ignore[arg-type]
+
+
+def replay() -> Replay:
+    RUNS.clear()
+    system = a_check("system", says_the_system, "platform")
+    driver = a_check("driver", says_the_driver, "facts")
+    return Replay({"system": system, "driver": driver})
+
+
+def test_only_checks_that_read_what_changed_run_again() -> None:
+    again = replay()
+    facts = Facts(platform=make.linux(), driver=make.driver())
+    again.run(facts)
+    again.run(replace(facts, variables={"A": "1"}))
+    assert RUNS == {"system": 1, "driver": 1}
+    again.run(replace(facts, platform=make.windows()))
+    assert RUNS == {"system": 2, "driver": 1}
+    other = again.run(replace(facts, driver=make.driver("470.1")))
+    assert RUNS == {"system": 2, "driver": 2}
+    assert "470.1" in other[1].findings[0].summary
+    again.run(facts)
+    assert RUNS == {"system": 2, "driver": 2}
+
+
+def test_an_equal_fact_is_the_same_fact() -> None:
+    again = replay()
+    again.run(Facts(platform=make.linux(), driver=make.driver()))
+    again.run(Facts(platform=make.linux(), driver=make.driver()))
+    assert RUNS == {"system": 1, "driver": 1}
+
+
+def test_facts_that_a_check_made_others_of_are_ordinary_facts() -> None:
+    made: list[Facts] = []
+
+    def look(facts: Facts) -> Iterator[Finding]:
+        made.append(replace(facts, variables={}))
+        yield from ()
+
+    Replay({"a": a_check("a", look, "facts")}).run(Facts(platform=make.linux()))
+    assert made == [Facts(platform=make.linux(), variables={})]
+    assert type(made[0]) is Facts
+    assert {f.name for f in fields(made[0])} == {f.name for f in fields(Facts)}
+
+
+def test_a_replay_says_what_a_fresh_run_says() -> None:
+    again = Replay(plan_worlds.CHECKS)
+    for number in range(120):
+        name, facts = plan_worlds.world(number)
+        assert again.run(facts) == run(plan_worlds.CHECKS, facts), name

@@ -1,0 +1,1 @@
+"""What only Linux has: shared objects, and which of them the dynamic loader would take."""

@@ -1,0 +1,60 @@
+"""A report in another language: its sentences are said anew, all else stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from torchdoctor.report.document import Report
+
+if TYPE_CHECKING:
+    from torchdoctor.model import Finding, Outcome, PlannedStep
+
+Say = Callable[[str], str]
+
+
+def translated(report: Report, say: Say) -> Report:
+    """Return *report* as *say* says it: summaries, steps, reasons, the first line."""
+    return replace(
+        report,
+        headline=_headline(report, say),
+        findings=tuple(_finding(f, say) for f in report.findings),
+        outcomes=tuple(_outcome(o, say) for o in report.outcomes),
+        plan=replace(
+            report.plan,
+            steps=tuple(_step(s, say) for s in report.plan.steps),
+            remaining=tuple(_finding(f, say) for f in report.plan.remaining),
+            outcomes=tuple(_outcome(o, say) for o in report.plan.outcomes),
+        ),
+        details=tuple(
+            d if d.command or d.table else replace(d, heading=say(d.heading), text=say(d.text))
+            for d in report.details
+        ),
+        remarks=tuple(map(say, report.remarks)),
+    )
+
+
+def _headline(report: Report, say: Say) -> str:
+    for fault in report.faults:
+        summary = fault.finding.summary
+        if report.headline.startswith(summary):
+            rest = report.headline[len(summary) :]
+            return say(summary) + (say(rest) if rest else "")
+    return say(report.headline)
+
+
+def _finding(finding: Finding, say: Say) -> Finding:
+    return replace(finding, summary=say(finding.summary))
+
+
+def _outcome(outcome: Outcome, say: Say) -> Outcome:
+    # The trace of a crash is for those who mend it.
+    reason = outcome.reason if outcome.status == "crashed" else say(outcome.reason)
+    findings = tuple(_finding(f, say) for f in outcome.findings)
+    return replace(outcome, reason=reason, findings=findings)
+
+
+def _step(planned: PlannedStep, say: Say) -> PlannedStep:
+    step = planned.step
+    return replace(planned, step=replace(step, title=say(step.title), why=say(step.why)))

@@ -1,0 +1,137 @@
+"""Which findings stand after a step although the checks no longer see them.
+
+Most steps make what was tried unknown: the import, the messages. A finding that rests on them is
+out of sight then, whatever the step did. It is cured only when the step is one of its own or does
+all that one of its own does, when what explains it was cured, or when the other facts alone say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+
+from torchdoctor import effects
+from torchdoctor.facts import Distribution, Facts, Interpreter, Unknown, Windows
+from torchdoctor.model import Finding, Step
+
+Finds = Callable[[Finding, Facts], bool]
+"""Whether the check that made a finding makes one of that name on other facts."""
+
+# They follow from the others, or say what was tried.
+_NOT_TOUCHED = frozenset(
+    (
+        *("trial", "companion_trials", "runtime", "trial_after", "symptoms", "windows"),
+        "all_reduce",
+        *("records", "modules", "local_modules", "leftovers", "search_path", "remarks"),
+    )
+)
+_TOUCHED = tuple(f.name for f in fields(Facts) if f.name not in _NOT_TOUCHED)
+_OF_THE_MACHINE = frozenset(
+    (
+        *("platform", "cpu", "container", "limits", "driver", "gpus", "device_nodes", "kernel"),
+        *("toolkits", "expectation"),
+    )
+)
+_WITHIN = frozenset(("files", "versions", "environment"))
+"""Families of findings about an environment in itself: whatever is put in anew is right."""
+_SOME_PYTHON = Interpreter("", "", "", "", "")
+
+
+def standing(
+    gone: Sequence[Finding], step: Step, before: Facts, tried: Facts, finds: Finds
+) -> tuple[Finding, ...]:
+    """Return those of *gone* that *step* did not cure.
+
+    *gone* are findings that the checks do not make any more once *step* is done on the facts
+    *before*; *tried* are the facts after it, but with all that was tried before the first step.
+    """
+    stand = [f for f in gone if not _cures(step, f, before) and finds(f, tried)]
+    cured = {f.name for f in gone} - {f.name for f in stand}
+    while explained := [f for f in stand if cured.intersection(f.because_of)]:
+        cured.update(f.name for f in explained)
+        stand = [f for f in stand if f not in explained]
+    return tuple(stand)
+
+
+def is_new_torch(done: Mapping[str, str]) -> bool:
+    """Tell whether another torch or another interpreter is there, to be tried anew."""
+    return "torch" in done or "interpreter" in done
+
+
+def undoes(done: Mapping[str, str], before: Mapping[str, str]) -> bool:
+    """Tell whether a step puts something else where one *before* it did."""
+    return any(before.get(name, value) != value for name, value in done.items())
+
+
+def _cures(step: Step, finding: Finding, facts: Facts) -> bool:
+    """Tell whether *step* is offered for *finding*, or does all that one of those does."""
+    if any(own.name == step.name for own in finding.steps):
+        return True
+    if not finding.steps:
+        return False
+    done = touched(step, facts)
+    whichever = finding.family in _WITHIN
+    return any(_covers(done, touched(own, facts), whichever=whichever) for own in finding.steps)
+
+
+def _covers(done: Mapping[str, str], wanted: Mapping[str, str], *, whichever: bool) -> bool:
+    """Tell whether all that is *wanted* was *done*; a new environment does what is in one."""
+    lacking = [
+        name
+        for name, value in wanted.items()
+        if name not in done or (done[name] != value and not whichever)
+    ]
+    if "interpreter" in done and whichever:
+        return not any(name in _OF_THE_MACHINE or name[0] == "$" for name in lacking)
+    return bool(wanted) and not lacking
+
+
+def touched(step: Step, facts: Facts) -> dict[str, str]:
+    """Return what *step* puts in place anew, or takes away, and what is there then.
+
+    Distributions with their versions, variables as ``$NAME`` with their values, and other facts.
+    """
+    stand_ins = {"distributions": (), "variables": {}, "interpreter": _SOME_PYTHON}
+    known = {n: s for n, s in stand_ins.items() if isinstance(getattr(facts, n), Unknown)}
+    base = replace(facts, **known) if known else facts  # type: ignore[arg-type]
+    after = step.effect(base)
+    found: dict[str, str] = {}
+    for name in _TOUCHED:
+        old, new = getattr(base, name), getattr(after, name)
+        if old is new:
+            continue
+        if name == "distributions" and isinstance(new, tuple):
+            found |= _others(old, new)
+        elif name == "variables" and isinstance(new, Mapping):
+            both = {**old, **new}
+            found |= {f"${k}": new.get(k, "") for k in both if old.get(k) != new.get(k)}
+        else:
+            found.setdefault(name, "")
+    return found
+
+
+def _others(old: tuple[Distribution, ...], new: tuple[Distribution, ...]) -> dict[str, str]:
+    """Return those that came, were put in anew, or went."""
+    before, after = {id(d) for d in old}, {id(d) for d in new}
+    gone = {d.name: "" for d in old if id(d) not in after}
+    return gone | {d.name: d.version for d in new if id(d) not in before}
+
+
+def as_tried(before: Facts, after: Facts) -> Facts:
+    """Return the facts *after* some steps with what was tried *before* them."""
+    kept: dict[str, object] = {}
+    tried = ("trial", "companion_trials", "runtime", "trial_after", "symptoms", "all_reduce")
+    for name in tried:
+        old = getattr(before, name)
+        if getattr(after, name) is not old:
+            kept[name] = old
+    old, new = before.windows, after.windows
+    if isinstance(old, Windows) and isinstance(new, Windows):
+        parts = {
+            f.name: getattr(old, f.name)
+            for f in fields(Windows)
+            if getattr(new, f.name) is effects.TO_TRY and getattr(old, f.name) is not effects.TO_TRY
+        }
+        if parts:
+            kept["windows"] = replace(new, **parts)
+    return replace(after, **kept) if kept else after  # type: ignore[arg-type]
