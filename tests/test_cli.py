@@ -15,6 +15,7 @@ import jsonschema
 import pytest
 
 import torchdoctor
+from tests import environments
 from tests.test_child import alive
 from torchdoctor.snapshot import LARGEST
 
@@ -285,6 +286,22 @@ def test_a_console_of_another_code_page_shows_the_report(tmp_path: Path) -> None
         ran = Ran("check", "--no-import", cwd=tmp_path, PYTHONIOENCODING=encoding)
         assert ran.code in (0, 1), ran.err
         assert ran.out
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="they are those of Linux")
+def test_shared_objects_are_read_by_an_installed_command_unless_time_matters(
+    tmp_path: Path,
+) -> None:
+    python = environments.copy(tmp_path / "env", whole=False).python
+    looks = {"quick": ("--no-import",), "full": ("--no-import", "--verify", "full")}
+    for name, words in looks.items():
+        where = ("--python", str(python), "-o", f"{name}.json")
+        assert Ran("collect", *where, *words, cwd=tmp_path).code == 0
+    probes = {name: json.loads((tmp_path / f"{name}.json").read_text())["probes"] for name in looks}
+    assert "linux files" not in probes["quick"]
+    # -I -S: what an editable install adds to the path by a hook is not there for a child.
+    assert probes["full"]["linux files"]["data"]["errors"] == {}
+    assert "record" in probes["full"]["linux files"]["data"]
 
 
 def test_modules_in_the_working_folder_are_not_taken_for_pythons_own(tmp_path: Path) -> None:

@@ -54,6 +54,8 @@ class Request:
     import_timeout: float = IMPORT_TIMEOUT
     after: tuple[str, ...] = ()
     """Modules that the user's program imports before torch."""
+    shared_objects: bool = True
+    """Whether to read, on Linux, those that an import of torch would load."""
     all_reduce: Wish | None = None
     """The all_reduce to try when everything else was looked at."""
 
@@ -126,7 +128,8 @@ class _Looking:
         if self.request.import_torch and self.request.after:
             trials["torch after"] = Background(partial(self._import, "torch", self.request.after))
         windows = Background(self._windows) if os.name == "nt" else None
-        linux = Background(self._linux) if sys.platform == "linux" else None
+        objects = sys.platform == "linux" and self.request.shared_objects
+        linux = Background(self._linux) if objects else None
         trace = Background(self._trace) if os.name == "nt" and self.request.import_torch else None
         host = Background(partial(self._own, "host"))
         driver = Background(partial(self._driver, host))
@@ -180,7 +183,7 @@ class _Looking:
 
     def _own(self, name: str) -> Run:
         """Run a probe in our own interpreter, with our own dependencies at hand."""
-        options = {"path": [entry for entry in sys.path if entry], "root": "/"}
+        options = {"path": _path(), "root": "/"}
         return self._probe(name, options, (sys.executable, "-I", "-S"), self.request.timeout)
 
     def _import(self, module: str, after: tuple[str, ...] = ()) -> Run:
@@ -204,7 +207,7 @@ class _Looking:
         text = json.dumps(json.dumps(said, ensure_ascii=True))
         runs["windows files"] = self._of_windows(
             "files",
-            {"path": [entry for entry in sys.path if entry]},
+            {"path": _path()},
             (sys.executable, "-I", "-S"),
             before=f"SAID = {text}\n",
         )
@@ -244,10 +247,7 @@ class _Looking:
             runs["linux loader"] = self._command((own, "--help"))
         told = runs["linux loader"].stdout.text if own is not None else ""
         text = json.dumps(json.dumps({"said": said, "help": told}, ensure_ascii=True))
-        options = {
-            "path": [entry for entry in sys.path if entry],
-            "cwd": self.request.working_folder,
-        }
+        options = {"path": _path(), "cwd": self.request.working_folder}
         runs["linux files"] = self._probe(
             "linux_files",
             options,
@@ -308,6 +308,12 @@ class _Looking:
                 entries = [str(Path(here, entry)) for entry in path.split(os.pathsep)]
                 kept["PYTHONPATH"] = os.pathsep.join(entries)
         return kept
+
+
+def _path() -> list[str]:
+    """Return where a child finds all that we import, and us, whom an editable install hides."""
+    here = str(Path(__file__).parent.parent)
+    return list(dict.fromkeys([*(entry for entry in sys.path if entry), here]))
 
 
 def _present(environment: Run) -> list[str]:

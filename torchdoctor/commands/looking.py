@@ -115,6 +115,8 @@ def look(args: argparse.Namespace, environ: Mapping[str, str]) -> Snapshot:
         verify=args.verify,
         timeout=args.timeout or collect.TIMEOUT,
         import_timeout=args.timeout or collect.IMPORT_TIMEOUT,
+        # They take as long as all the rest of a look that imports nothing.
+        shared_objects=not args.no_import or args.verify == "full",
         after=imports.given(getattr(args, "after", []), getattr(args, "script", None)),
         all_reduce=_wish(args),
     )
