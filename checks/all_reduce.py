@@ -12,6 +12,9 @@ How to tell: what a rank says of another is evidence, never the cause. A rank th
 error of its own, one that died, one that was stopped: in this order. Then a link that carries
 nothing, then whoever is furthest behind. Where all are equally far, no rank is to blame.
 
+What NCCL chooses by (algorithm, transport, buffers) has to be set alike on all ranks; where it is
+not, that is told even of a run that is well (rank-variables-differ).
+
 The fix depends on the cause, and is beside it. A run that is healthy over gloo proves processes,
 ports, addresses and network, not NCCL (nccl-run).
 
@@ -23,8 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchdoctor.distributed.blame import blame
-from torchdoctor.distributed.verdict import finding
 from torchdoctor.facts import AllReduce
 from torchdoctor.model import Finding
 
@@ -36,11 +37,17 @@ FINDS = (
     *("nproc-exceeds-gpus", "gpu-kernel-fails", "shm-too-small", "wrong-socket-ifname"),
     *("hostname-loopback", "ranks-differ", "duplicate-gpu", "all-reduce-wrong-data"),
     *("p2p-acs-iommu", "collective-mismatch", "collective-stuck", "link-lost", "peer-unreachable"),
-    *("master-unreachable", "link-slow", "link-drops-large-packets"),
+    *("master-unreachable", "link-slow", "link-drops-large-packets", "rank-variables-differ"),
 )
 
 
 def check(all_reduce: AllReduce | None) -> Iterator[Finding]:
     """Say who is to blame, if it failed."""
-    if all_reduce is not None and (found := blame(all_reduce)) is not None:
+    if all_reduce is None:
+        return
+    from torchdoctor.distributed.blame import blame  # noqa: PLC0415 - a run is rarely given
+    from torchdoctor.distributed.verdict import differing, finding  # noqa: PLC0415
+
+    if (found := blame(all_reduce)) is not None:
         yield finding(found, all_reduce)
+    yield from differing(all_reduce)

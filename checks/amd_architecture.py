@@ -33,7 +33,7 @@ NO_CODE = re.compile(r"invalid device function|NoBinaryForGpu|no kernel image|co
 
 
 def check(
-    torch: Build | None,
+    torch: Build | Unknown | None,
     runtime: Runtime | Unknown,
     gpus: tuple[Gpu, ...] | Unknown,
     symptoms: tuple[Symptom, ...] | Unknown,
@@ -42,6 +42,9 @@ def check(
     facts: Facts,
 ) -> Iterator[Finding]:
     """Look for AMD GPUs on which a kernel failed, or whose target the build does not have."""
+    if isinstance(torch, Unknown):
+        yield from _by_message(torch, gpus, symptoms, facts)
+        return
     if torch is None or gpu.kind(torch) != "rocm" or gpu.works(runtime):
         return
     listed: set[str] = set()
@@ -77,6 +80,34 @@ def check(
         tuple(seen),
         () if cpu else tuple(_cures(torch, bad, cards, listed, facts)),
         confidence="certain" if isinstance(runtime, Runtime) else "likely",
+    )
+
+
+def _by_message(
+    torch: Unknown,
+    gpus: tuple[Gpu, ...] | Unknown,
+    symptoms: tuple[Symptom, ...] | Unknown,
+    facts: Facts,
+) -> Iterator[Finding]:
+    """Judge what HIP said where the build is not known: that it has no code for the one GPU."""
+    said = gpu.of_user(symptoms, "hip-no-binary", "rocblas-arch-missing", "invalid-device-function")
+    cards = () if isinstance(gpus, Unknown) else tuple(c for c in gpus if c.vendor == "amd")
+    targets = {card.gfx.partition(":")[0] for card in cards if card.gfx}
+    if said is None or len(targets) != 1 or (said.name[0] == "i" and "HIP" not in said.text):
+        raise CannotTell(f"torch: {torch.reason}")
+    names = ", ".join(f"{card.name or 'an AMD GPU'} ({card.gfx})" for card in cards if card.gfx)
+    choice = choose.choose(gpu.with_cards(facts, cards), accelerator="rocm")
+    why = f"This build has code for {min(targets)}."
+    yield Finding(
+        "arch-not-supported",
+        "error",
+        f"This torch has no code that runs on {names}.",
+        (
+            Evidence("symptoms", said.text.strip()[:300], said.source),
+            Evidence("gpus", names, "the driver"),
+        ),
+        (steps.change_build(facts, choice, why=why),) if choice else (),
+        confidence="likely",
     )
 
 

@@ -18,6 +18,8 @@ https://docs.conda.io/projects/conda/en/latest/user-guide/tasks/manage-environme
 from collections.abc import Iterator
 from dataclasses import replace
 
+from packaging.version import InvalidVersion, Version
+
 from torchdoctor import conda_steps, trials
 from torchdoctor.facts import (
     Build,
@@ -99,11 +101,19 @@ def _foreign(
                 d.version
                 for d in found
                 if (d.installer and "conda" not in d.installer)
-                or (not d.installer and own and d.version.partition("+")[0] != own)
+                or (not d.installer and own and not _is_same(d.version, own))
             ),
             None,
         )
     return next((p.version for p in conda.packages if p.name == name and not _own(p)), None)
+
+
+def _is_same(version: str, own: str) -> bool:
+    """Tell whether the metadata may be of conda's own copy: its build of 0.13.1 says 0.13.1a0."""
+    try:
+        return own in (version.partition("+")[0], Version(version).base_version)
+    except InvalidVersion:
+        return False
 
 
 def _evidence(

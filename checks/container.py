@@ -15,6 +15,7 @@ Kubernetes "Schedule GPUs", Apptainer "GPU support", Microsoft's page on CUDA in
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -32,21 +33,17 @@ from torchdoctor.facts import (
     Unknown,
 )
 from torchdoctor.model import CannotTell, Commands, Evidence, Finding, Layer, Severity, Step
+from torchdoctor.tables import containers
 
 FAMILY = "gpu"
 FINDS = ("container-no-gpu", "driver-installed-in-container", "wsl1-no-gpu")
 
-STARTS = {
-    "docker": ("Start the container with --gpus all", "docker run --gpus all IMAGE"),
-    "podman": (
-        "Start the container with --device nvidia.com/gpu=all",
-        "podman run --device nvidia.com/gpu=all IMAGE",
-    ),
-    "kubernetes": ("Give the pod resources.limits nvidia.com/gpu: 1", None),
-    "singularity": ("Start the container with --nv", "singularity exec --nv IMAGE python"),
-    "lxc": ("Give the container a gpu device: lxc config device add NAME gpu gpu", None),
-}
-ANY = ("Start the container with its GPUs (docker: --gpus all, Singularity: --nv)", None)
+ANY = ("Start the container with its GPUs (docker: --gpus all, Singularity: --nv)", ())
+CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
+ENOUGH = frozenset({"all", "compute"})
+NO_LIBRARY = 12
+"""NVML_ERROR_LIBRARY_NOT_FOUND"""
+_CARD = re.compile(r"/dev/nvidia\d+")
 NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia0")
 
 
@@ -72,19 +69,33 @@ def check(
     wsl1 = isinstance(platform, Platform) and platform.wsl == 1
     if isinstance(platform, Platform) and wsl1:
         yield _wsl1(platform, seen, wanted=wanted)
-    if not isinstance(container, Container):
-        return
-    if isinstance(driver, Unknown):
-        raise CannotTell(f"driver: {driver.reason}")
-    if isinstance(driver, Driver) and driver.kernel_module and driver.library:
-        if driver.kernel_module != driver.library and not gpu.answers(driver):
-            yield _hidden(driver, container)
-        return
-    nodes = () if isinstance(device_nodes, Unknown) else device_nodes
-    if any(n.path.startswith(("/dev/nvidia", "/dev/dxg")) for n in nodes) or wsl1:
-        return
-    if not (driver is None or gpu.not_loaded(driver)):
-        return
+    if isinstance(container, Container) and not wsl1:
+        if isinstance(driver, Unknown):
+            raise CannotTell(f"driver: {driver.reason}")
+        nodes = () if isinstance(device_nodes, Unknown) else device_nodes
+        cards = [node for node in nodes if _CARD.fullmatch(node.path)]
+        if isinstance(driver, Driver) and driver.kernel_module and driver.library:
+            if driver.kernel_module != driver.library and not gpu.answers(driver):
+                yield _hidden(driver, container)
+        elif cards:
+            if driver is None or (driver.code == NO_LIBRARY and not driver.library):
+                yield _no_libraries(cards, container, variables, facts, wanted=wanted)
+        elif not any(n.path.startswith(("/dev/nvidia", "/dev/dxg")) for n in nodes) and (
+            driver is None or gpu.not_loaded(driver)
+        ):
+            yield _without(container, gpus, variables, seen, facts, wanted=wanted)
+
+
+def _without(
+    container: Container,
+    gpus: tuple[Gpu, ...] | Unknown,
+    variables: Mapping[str, str] | Unknown,
+    seen: list[Evidence],
+    facts: Facts,
+    *,
+    wanted: bool,
+) -> Finding:
+    """Return that nothing of a GPU was passed on."""
     on_host = gpu.of_nvidia(gpus)
     severity: Severity = "error" if wanted else ("warning" if on_host else "note")
     seen.append(Evidence("container.kind", container.kind, "the system"))
@@ -94,7 +105,7 @@ def check(
         name = "variables.NVIDIA_VISIBLE_DEVICES"
         seen.append(Evidence(name, setting, "the environment"))
     host = f" although the host has {on_host[0].name}" if on_host else ""
-    yield Finding(
+    return Finding(
         "container-no-gpu",
         severity,
         f"This {container.kind} container was started without GPUs{host}: torch runs on the CPU.",
@@ -103,8 +114,45 @@ def check(
     )
 
 
+def _no_libraries(
+    cards: list[DeviceNode],
+    container: Container,
+    variables: Mapping[str, str] | Unknown,
+    facts: Facts,
+    *,
+    wanted: bool,
+) -> Finding:
+    """Return that the device files were passed on, and the driver's libraries were not."""
+    given = None if isinstance(variables, Unknown) else variables.get(CAPABILITIES)
+    short = given is not None and not ENOUGH & set(given.split(","))
+    why = f" ({CAPABILITIES}={given} asks for no compute)" if short else ""
+    seen = [Evidence("device_nodes", cards[0].path, "/dev")]
+    seen.append(Evidence("driver", "no libcuda, no libnvidia-ml", "the container"))
+    if given is not None:
+        seen.append(Evidence(f"variables.{CAPABILITIES}", given, "the environment"))
+    step = _start(container.kind, facts)
+    if short:
+        option = f"-e {CAPABILITIES}=compute,utility"
+        step = replace(
+            step,
+            title=f"Start the container with {option}, or take that variable out of its image",
+            commands=Commands(bash=(f"docker run --gpus all {option} IMAGE",))
+            if container.kind == "docker"
+            else Commands(),
+        )
+    return Finding(
+        "container-no-gpu",
+        "error" if wanted else "warning",
+        f"This {container.kind} container was given {cards[0].path} and not the libraries of the"
+        f" driver that use it{why}.",
+        tuple(seen),
+        (step,),
+    )
+
+
 def _start(kind: str, facts: Facts) -> Step:
-    title, command = STARTS.get(kind, ANY)
+    option = containers.option(kind, "gpus")
+    title, bash = containers.start(kind, option) if option else ANY
     have = () if isinstance(facts.device_nodes, Unknown) else facts.device_nodes
     return steps.restart_container(
         title,
@@ -114,7 +162,7 @@ def _start(kind: str, facts: Facts) -> Step:
             device_nodes=(*have, *(DeviceNode(path, allowed=True) for path in NODES)),
             gpus=facts.gpus if gpu.of_nvidia(facts.gpus) else effects.TO_TRY,
         ),
-        bash=(command,) if command else (),
+        bash=bash,
         name="start-container-with-gpus",
     )
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from torchdoctor import choose, effects, steps
+from torchdoctor import choose, effects, shells, steps
 from torchdoctor.facts import Build, Cpu, Facts, ImportTrial, Platform, Symptom, Unknown
 from torchdoctor.model import CannotTell, Evidence, Finding, Layer, Step
 
@@ -126,7 +126,8 @@ def _cures(
             effect=effects.change(cpu=replace(cpu, flags=cpu.flags | frozenset(lacking))),
         )
     elif not mended:
-        yield steps.by_hand(
+        own = ("conda", "create", "-y", "-n", "torch-for-this-processor")
+        step = steps.by_hand(
             "take-build-for-processor",
             "Take a build without these instructions (the release before this one, conda-forge's,"
             " or one compiled on this machine), or a machine that has them",
@@ -135,3 +136,5 @@ def _cures(
             cost=steps.ENVIRONMENT,
             effect=effects.untried,
         )
+        wanted = ("-c", "conda-forge", "--override-channels", "pytorch-cpu")
+        yield replace(step, commands=shells.in_all([(*own, *wanted)]))

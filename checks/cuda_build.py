@@ -183,6 +183,8 @@ def _candidates(
     if cards and (listed or gpu.answers(driver)):
         yield "cuda", cards
     compute = not isinstance(nodes, Unknown) and any(n.path == "/dev/kfd" for n in nodes)
+    # rocminfo names targets only where it could open /dev/kfd.
+    compute = compute or (isinstance(nodes, Unknown) and any(g.gfx for g in gpus))
     if compute and (cards := [g for g in gpus if g.vendor == "amd"]):
         yield "rocm", cards
 

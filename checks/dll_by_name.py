@@ -11,6 +11,9 @@ zlibwapi.dll, which cuDNN from 8.3 on loads. So a part that is not found is one 
 not unpacked; or another cuDNN, of another program or toolkit, was loaded first, and looks for its
 own parts. The latter is also what 127 naming a part of cuDNN is.
 
+``nvrtc: error: failed to open nvrtc-builtins64_116.dll`` is the same of NVRTC, which compiles fused
+kernels: wheels have that DLL in torch\lib, conda has it in a package of its own.
+
 A library that was built for another cuDNN than torch's is cudnn-major-mismatch.
 
 The fix is to install torch again, whole; for another cuDNN, to import torch first.
@@ -24,6 +27,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from torchdoctor import dlls, effects, gpu, nvidia, steps, trials
 from torchdoctor.facts import (
@@ -37,12 +41,13 @@ from torchdoctor.facts import (
     Unknown,
     Windows,
 )
-from torchdoctor.model import Confidence, Evidence, Finding, Step
+from torchdoctor.model import Confidence, Evidence, Finding, Layer, Step
 
 FAMILY = "files"
 FINDS = ("cuda-dll-missing", "import-order-dll-conflict")
 
 _MESSAGE = "cudnn-library-missing"
+_NVRTC = re.compile(r"nvrtc-builtins64_(\d\d)(\d)\.dll")
 _CUDNN = re.compile(r"cudnn\w*64_(\d+)\.dll")
 _CUDA = re.compile(r"(cudnn\w*|caffe2_nvrtc|c10_cuda|torch_cuda\w*|nvrtc\w*|nvtoolsext\w*)\.dll")
 
@@ -59,6 +64,9 @@ def check(
 ) -> Iterator[Finding]:
     """Read which DLL was looked for, and by what."""
     if dlls.elsewhere(platform):
+        return
+    if builtins := _of_nvrtc(symptoms):
+        yield _no_builtins(builtins, facts)
         return
     said = gpu.symptom(symptoms, _MESSAGE)
     library = said.values.get("library", "").rpartition("\\")[2] if said else ""
@@ -83,12 +91,44 @@ def check(
         yield from _of_number(symptoms, trial, facts)
 
 
+def _of_nvrtc(symptoms: tuple[Symptom, ...]) -> Symptom | None:
+    """Return that NVRTC did not find its other DLL."""
+    failed = (s for s in symptoms if s.name == "nvrtc-failed")
+    return next((s for s in failed if _NVRTC.fullmatch(s.values.get("library", ""))), None)
+
+
+def _no_builtins(said: Symptom, facts: Facts) -> Finding:
+    library = said.values["library"]
+    found = _NVRTC.fullmatch(library)
+    assert found is not None
+    finding = _missing(
+        f"{library}, which NVRTC of CUDA {found[1]}.{found[2]} loads by name, was not found; pip's "
+        "wheel of torch has it in torch\\lib, conda in cuda-nvrtc",
+        (Evidence("symptoms", said.text.strip()[:300], said.source),),
+        facts,
+        "likely",
+    )
+    if finding.steps:
+        return finding
+    put = dlls.by_hand(
+        "bring-nvrtc-builtins",
+        f"Bring {library}: conda's package cuda-nvrtc of CUDA {found[1]}.{found[2]}, or torch from "
+        "pip, whose wheel has it",
+        why="NVRTC loads it the first time that it compiles a kernel.",
+        layer=Layer.PACKAGES,
+        effect=effects.settled("nvrtc-failed"),
+        powershell=(f"conda install -c nvidia cuda-nvrtc={found[1]}.{found[2]}",),
+        cmd=(f"conda install -c nvidia cuda-nvrtc={found[1]}.{found[2]}",),
+    )
+    return replace(finding, steps=(put,))
+
+
 def _of_number(
     symptoms: tuple[Symptom, ...], trial: ImportTrial | Unknown, facts: Facts
 ) -> Iterator[Finding]:
     """Judge the numbers of the loader, where the files were not looked into."""
     failed = dlls.told(symptoms, trial, "126", "127")
-    if failed is None or not _CUDA.fullmatch(failed.file) or dlls.is_frozen(failed.path):
+    if failed is None or not _CUDA.fullmatch(failed.file) or dlls.is_frozen(failed.path, trial):
         return
     if failed.code == "127" and _CUDNN.fullmatch(failed.file):
         yield _foreign(

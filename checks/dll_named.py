@@ -92,7 +92,7 @@ def check(
     bundled = own or dlls.told(symptoms, trial, NO_NAME)
     failed = [s for s in symptoms if s.name == "winerror-dll" and s.values.get("code") == NOT_FOUND]
     runtime = gpu.symptom(symptoms, "vc-runtime-not-found", "runtime-dll-not-found")
-    if bundled and dlls.is_frozen(bundled.path):
+    if bundled and dlls.is_frozen(bundled.path, trial):
         yield _frozen(bundled)
     elif failed and runtime:
         yield _runtime(runtime, failed[0])

@@ -60,13 +60,13 @@ def check(
         yield _not_answering(driver, expectation)
         return
     too_old = gpu.symptom(symptoms, "cuda-driver-too-old", "cuda-needs-newer-driver")
-    none = gpu.symptom(symptoms, "no-nvidia-driver")
     cuda = _cuda(torch, too_old)
-    if isinstance(driver, Unknown) and none and not isinstance(container, Container):
-        yield from _said_missing(none, facts)
-        return
-    if isinstance(driver, Unknown) and not (too_old and cuda):
-        raise CannotTell(f"driver: {driver.reason}")
+    if isinstance(driver, Unknown):
+        if (told := _by_message(facts)) is not None:
+            yield from told
+            return
+        if not (too_old and cuda):
+            raise CannotTell(f"driver: {driver.reason}")
     if driver is None or (isinstance(driver, Driver) and gpu.not_loaded(driver)):
         if isinstance(container, Container):
             return  # a container gets its driver from the host: that is another check's subject
@@ -114,6 +114,17 @@ def _not_answering(driver: Driver, expectation: Expectation) -> Finding:
     )
 
 
+def _told(said: Symptom, expectation: Expectation) -> Finding:
+    """Return that somebody writes of an nvidia-smi that does not end."""
+    found = _not_answering(Driver(None, source="nvidia-smi", hung=True), expectation)
+    again = [
+        replace(step, effect=effects.then(step.effect, effects.settled(said.name)))
+        for step in found.steps
+    ]
+    evidence = (Evidence("symptoms", said.text.strip()[:300], said.source),)
+    return replace(found, evidence=evidence, steps=tuple(again))
+
+
 def _missing(driver: Driver | None, cuda: str | None, facts: Facts, *, nouveau: bool) -> Finding:
     cards = gpu.of_nvidia(facts.gpus)
     asked = gpu.asked_for(facts.symptoms)
@@ -147,8 +158,20 @@ def _missing(driver: Driver | None, cuda: str | None, facts: Facts, *, nouveau: 
     )
 
 
+def _by_message(facts: Facts) -> Iterator[Finding] | None:
+    """Return what a message alone says of the driver, and None where it says nothing."""
+    if said := gpu.symptom(facts.symptoms, "nvidia-smi-hangs"):
+        return iter((_told(said, facts.expectation),))
+    none = gpu.symptom(facts.symptoms, "no-nvidia-driver")
+    if none and (_no_nvidia(facts.gpus) or not isinstance(facts.container, Container)):
+        return _said_missing(none, facts)
+    return None
+
+
 def _said_missing(message: Symptom, facts: Facts) -> Iterator[Finding]:
     """Yield the finding where only torch's message tells of the driver."""
+    if _no_nvidia(facts.gpus):
+        raise CannotTell("no NVIDIA GPU is listed here: that torch asks for one is another fault")
     if gpu.available(facts.runtime) or gpu.hidden_by(facts.variables):
         return
     cpu = facts.expectation.accelerator == "cpu"

@@ -74,15 +74,16 @@ def check(
     """Compare torch with what each extension was built for, then read the messages."""
     if torch is None:
         return
-    misfits = {name: each for name, each in _misfits(linux).items() if name not in OTHERS}
-    told = list(_told(torch, distributions, symptoms, facts))
-    yield from told
     if isinstance(torch, Unknown) or isinstance(distributions, Unknown):
+        told = list(_told(torch, distributions, symptoms, (), facts))
+        yield from told
         if told:
             return
         lacking = torch if isinstance(torch, Unknown) else distributions
         raise CannotTell(lacking.reason if isinstance(lacking, Unknown) else "")
+    misfits = {name: each for name, each in _misfits(linux).items() if name not in OTHERS}
     failed = _by_message(symptoms, distributions)
+    found: dict[str, Finding] = {}
     for d in distributions:
         if d.name in OTHERS or (d.name == "torchtext" and not _fits(torch, "<2.4")):
             continue  # torchtext beside a newer torch is torchtext-abandoned
@@ -91,7 +92,9 @@ def check(
         misfit = misfits.pop(d.name, None)
         pinned = bool(wants and _fits(torch, wants) is False) and not _loads(linux, d.name)
         if symptom or misfit or pinned:
-            yield _finding(torch, d, wants, symptom, misfit, facts)
+            found[d.name] = _finding(torch, d, wants, symptom, misfit, facts)
+    yield from _told(torch, distributions, symptoms, tuple(found), facts)
+    yield from found.values()
     for name, misfit in misfits.items():
         yield _built_here(torch, name, misfit)
 
@@ -156,11 +159,15 @@ def _told(
     torch: Build | Unknown,
     distributions: tuple[Distribution, ...] | Unknown,
     symptoms: tuple[Symptom, ...] | Unknown,
+    found: tuple[str, ...],
     facts: Facts,
 ) -> Iterator[Finding]:
-    """Yield what messages say of extensions that are in no list."""
+    """Yield what messages say of extensions that are in no list, or of which a list tells less.
+
+    *found* are those that are told already.
+    """
     listed = () if isinstance(distributions, Unknown) else distributions
-    seen = {d.name for d in listed}
+    seen, names = set(found), {d.name for d in listed}
     if any(d.metadata for d in listed):
         return  # they were looked for, and no list that somebody pasted a part of
     for symptom in () if isinstance(symptoms, Unknown) else symptoms:
@@ -170,7 +177,9 @@ def _told(
         package = values.get("package", "") if symptom.name == "extension-built-for-other" else ""
         if symptom.name == "undefined-symbol" and values.get("family") == "torch":
             package = places.package_of(values.get("file", ""))
-        if not package or package in OTHERS or package in seen:
+        # An extension says itself what it was built for; whose a file is, the list knows better.
+        known = names if symptom.name == "undefined-symbol" else ()
+        if not package or package in OTHERS or package in seen or package in known:
             continue
         seen.add(package)
         now = have or (torch.version if isinstance(torch, Build) else "")

@@ -71,13 +71,14 @@ def check(
     facts: Facts,
 ) -> Iterator[Finding]:
     """Compare the capability of each GPU with the code in the build; a real kernel goes first."""
-    if torch is None or gpu.works(runtime):
+    if torch is None or (gpu.works(runtime) and not _refused(runtime, symptoms)):
         return
     warned = gpu.symptom(symptoms, "gpu-not-in-build") is not None
     kind = gpu.kind(torch) if isinstance(torch, Build) else None
-    if isinstance(torch, Unknown) and not warned:
+    told = warned or _refused(runtime, symptoms)
+    if isinstance(torch, Unknown) and not told:
         raise CannotTell(f"torch: {torch.reason}")
-    if kind not in (None, "cuda") or (kind is None and not warned):
+    if kind not in (None, "cuda") or (kind is None and not told):
         return
     cards = _cards(gpus, runtime, symptoms, variables)
     if cards is None:
@@ -109,6 +110,15 @@ def check(
         () if severity == "note" else tuple(_cures(torch, bad, cards, facts)),
         confidence="certain" if len(seen) > 2 or isinstance(runtime, Runtime) else "likely",  # noqa: PLR2004
     )
+
+
+def _refused(runtime: Runtime | Unknown, symptoms: tuple[Symptom, ...] | Unknown) -> bool:
+    """Tell whether a kernel of the user's failed for want of code, and torch printed what it has.
+
+    For a report: no kernel of ours was tried then, and that none failed says nothing.
+    """
+    listed = isinstance(runtime, Runtime) and bool(runtime.arch_list)
+    return listed and gpu.of_user(symptoms, "no-kernel-image") is not None
 
 
 def _cards(
@@ -204,14 +214,15 @@ def _runs(
     """Say whether *card* runs; what its kernel did goes before what the lists say."""
     if isinstance(runtime, Runtime):
         device = next((d for d in runtime.devices if d.index == card.index), None)
-        if device:
+        if device and (device.kernel or not _refused(runtime, symptoms)):
             return not (device.kernel and NO_CODE.search(device.kernel))
     if card.capability is None:
         return None
     if code is None:
         return _by_warning(card.capability, symptoms)
     cuda = gpu.cuda(torch) if isinstance(torch, Build) else None
-    return table.runs(code.sm, code.ptx, card.capability, cuda=cuda)
+    runs = table.runs(code.sm, code.ptx, card.capability, cuda=cuda)
+    return False if runs is None and _refused(runtime, symptoms) else runs
 
 
 def _by_warning(

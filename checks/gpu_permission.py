@@ -6,8 +6,9 @@ How it shows: no GPU is found although it is listed elsewhere; ``rocminfo`` says
 Why: /dev/kfd and /dev/dri/renderD* belong to the groups render and video, of which a new user is no
 member; NVIDIA's files are open to all unless the administrator narrowed them. In a container the
 groups of the host do not count, and the device rules of its start do. Reading sysfs needs no such
-right: rocm-smi may list the cards all the same. A cluster's scheduler closes
-the GPUs that other jobs own: as long as one is open, that is as it should be.
+right: rocm-smi may list the cards all the same. A cluster's scheduler closes the GPUs that other
+jobs own: as long as one is open, that is as it should be. Files that are open to all and yet
+refused are closed by the rules of the control group: those of a job that asked for no GPU.
 
 The fix is membership in the file's group and a new login. Sources: ROCm's installation guide,
 prerequisites; NVIDIA driver README, nvidia-modprobe.
@@ -32,6 +33,7 @@ from torchdoctor.facts import (
     Unknown,
 )
 from torchdoctor.model import CannotTell, Evidence, Finding, Layer, Severity, Step
+from torchdoctor.tables import containers
 
 FAMILY = "gpu"
 FINDS = ("gpu-device-permission",)
@@ -140,6 +142,8 @@ def _open(shut: list[DeviceNode], container: Container | Unknown | None, facts: 
     have = () if isinstance(facts.device_nodes, Unknown) else facts.device_nodes
     opened = tuple(replace(node, allowed=True) if node in shut else node for node in have)
     effect = effects.change(device_nodes=opened)
+    if _by_rules(shut) and (again := _with_gpus(container, facts)):
+        return replace(again, effect=effect)
     groups = sorted({_group(node) for node in shut} - {"root", ""})
     if isinstance(container, Container):
         devices = " ".join(f"--device {node.path}" for node in shut)
@@ -170,6 +174,30 @@ def _open(shut: list[DeviceNode], container: Container | Unknown | None, facts: 
         bash=(f"sudo chmod a+rw {' '.join(node.path for node in shut)}",),
         admin=True,
     )
+
+
+def _by_rules(shut: list[DeviceNode]) -> bool:
+    """Tell whether NVIDIA's files are open to all and yet refused: by rules of the group."""
+    return all(n.mode.endswith("6") and n.path.startswith("/dev/nvidia") for n in shut)
+
+
+def _with_gpus(container: Container | Unknown | None, facts: Facts) -> Step | None:
+    """Return the new start with GPUs of the job or the container that the rules are of."""
+    kind = container.kind if isinstance(container, Container) else None
+    if kind is None and not isinstance(facts.variables, Unknown):
+        kind = containers.scheduler(facts.variables)
+    option = containers.option(kind, "gpus") if kind else None
+    if kind is None or option is None:
+        return None
+    title, bash = containers.start(kind, option)
+    step = steps.restart_container(
+        title,
+        why="Its control group opens only the devices that it asked for.",
+        effect=effects.untried,
+        bash=bash,
+        name="ask-for-gpus",
+    )
+    return step if kind != "slurm" else replace(step, needs=())
 
 
 def _group(node: DeviceNode) -> str:

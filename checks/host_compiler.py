@@ -101,7 +101,9 @@ def _compiler(facts: Facts, *, windows: bool) -> Step:
     if not windows:
         return replace(
             step,
-            commands=steps.system_install(facts, apt="build-essential", dnf="gcc-c++ make"),
+            commands=steps.system_install(
+                facts, apt="build-essential", dnf="gcc-c++ make", apk="build-base"
+            ),
         )
     tools = shells.in_all([_BUILD_TOOLS])
     return replace(step, commands=Commands((), tools.powershell, tools.cmd))

@@ -56,10 +56,15 @@ def check(
     elif not distributed.first(symptoms, "loader-bus-error", "no-main-guard"):
         for died in distributed.told(symptoms, "loader-killed", "loader-crashed")[:1]:
             yield _died(died)
-    if crowd:
-        yield _crowd(crowd, grave=bool(told or killed))
+    if crowd and int(crowd.values["workers"]) > int(crowd.values["most"]):
+        yield _crowd(crowd, grave=bool(told or killed) or _stands(symptoms))
     if files := distributed.first(symptoms, "too-many-open-files"):
         yield _files(files)
+
+
+def _stands(symptoms: tuple[Symptom, ...]) -> bool:
+    """Tell whether the run stands still, and nothing else is told that could be why."""
+    return {s.name for s in symptoms} == {"hang-told", "too-many-workers"}
 
 
 def _killed(symptoms: tuple[Symptom, ...]) -> Symptom | None:
@@ -77,17 +82,22 @@ def _oom(
 ) -> Finding:
     memory = limits.memory if isinstance(limits, Limits) else None
     known = [Evidence("limits.memory", f"{memory >> 30} GiB", "the cgroup")] if memory else []
+    kills = limits.oom_kills if isinstance(limits, Limits) else None
+    if kills is not None:
+        known.append(Evidence("limits.oom_kills", str(kills), "the cgroup's memory.events"))
     rank = killed.values.get("rank", "") if killed else ""
     who = "A DataLoader worker" if killed and killed.name == "loader-killed" else "A process"
     if rank and "," not in rank:
         who = f"Rank {rank}"
-    confidence: Confidence = "certain" if told else "likely"
-    look = () if told else ("sudo dmesg -T | grep -i -E 'oom|killed process'",)
+    sure = bool(told or kills)
+    # Nothing was killed for memory where this runs: it was another machine, or another reason.
+    confidence: Confidence = "certain" if sure else "possible" if kills == 0 else "likely"
+    look = () if sure else ("sudo dmesg -T | grep -i -E 'oom|killed process'",)
     return Finding(
         "host-oom-killed",
         "error",
         f"{who} was killed from outside (SIGKILL), "
-        + ("for lack of memory." if told else "mostly for lack of the machine's memory."),
+        + ("for lack of memory." if sure else "mostly for lack of the machine's memory."),
         (*distributed.seen(told, killed, crowd), *known),
         (
             distributed.in_script(

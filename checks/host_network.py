@@ -4,11 +4,12 @@ How it shows: gloo's "Unable to find address for: eth1"; NCCL's "Bootstrap : no 
 found"; "Gloo connectFullMesh failed ... remote=[127.0.1.1]"; "Call to ibv_reg_mr failed ... Cannot
 allocate memory"; "Too many open files". Here it is told before anything is started.
 
-Why: a variable from another machine names an interface that this one does not have
-(wrong-socket-ifname). Debian's installer writes the host's own name beside 127.0.1.1 into
-/etc/hosts, and gloo gives that address to the other hosts of a job (hostname-loopback). InfiniBand
-locks the memory that it sends from, and the usual limit is 64 KiB to 8 MiB (memlock-too-small). A
-process of a job has some dozens of files and sockets for every other one (open-files-limit).
+Why: a variable from another machine names an interface that this one does not have; NCCL itself is
+asked which one it takes, which needs no GPU (wrong-socket-ifname). Debian's installer writes the
+host's own name beside 127.0.1.1 into /etc/hosts, and gloo gives that address to the other hosts of
+a job (hostname-loopback). InfiniBand locks the memory that it sends from, and the usual limit is
+64 KiB to 8 MiB (memlock-too-small). A process of a job has some dozens of files and sockets for
+every other one (open-files-limit).
 
 Neighbours: what was printed by a run that failed is judged by network-interface and infiniband.
 
@@ -16,6 +17,7 @@ The fix: ``ip -br addr`` for the names; the address of the interface in /etc/hos
 unlimited`` and ``ulimit -n 65536`` (LimitMEMLOCK and LimitNOFILE of a service, --ulimit of docker).
 
 Sources: torch/csrc/distributed/c10d/ProcessGroupGloo.cpp, NCCL src/os/linux.cc,
+NCCL src/bootstrap.cc,
 https://github.com/NVIDIA/nccl/issues/380, https://github.com/aws-samples/aws-do-eks/pull/69
 """
 
@@ -25,8 +27,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from torchdoctor import distributed_steps as distributed
-from torchdoctor import steps
-from torchdoctor.facts import Facts, Limits, Network, Platform, Unknown
+from torchdoctor import effects, steps
+from torchdoctor.facts import Facts, Limits, Nccl, Network, Platform, Unknown
 from torchdoctor.model import Evidence, Finding, Layer, Step
 
 FAMILY = "distributed"
@@ -37,10 +39,14 @@ LOCKED = 64 << 20
 """Bytes of locked memory without which InfiniBand cannot work."""
 FILES = 1024
 HERE = ("localhost", "127.")
+NO_INTERFACE = "no socket interface found"
+INSIDE = ("lo", "docker", "veth", "virbr", "br-", "cni", "cali")
+"""How interfaces are called that end at their machine."""
 
 
 def check(
     network: Network | None,
+    nccl: Nccl | Unknown | None,
     limits: Limits | Unknown,
     variables: Mapping[str, str] | Unknown,
     platform: Platform | Unknown,
@@ -51,10 +57,13 @@ def check(
         if given and not any(mark in given for mark in "^="):  # that form is told elsewhere
             yield from _named(GLOO, given, _lacking(given, network), network)
         given = distributed.variable(variables, NCCL)
-        if given and not _matched(given, network):
+        refused = isinstance(nccl, Nccl) and NO_INTERFACE in nccl.said
+        if given and not refused and not _matched(given, network):
             yield from _named(NCCL, given, (given,), network)
         if _several_hosts(variables) and not given and not distributed.variable(variables, GLOO):
             yield from _own_name(network)
+    if isinstance(nccl, Nccl):
+        yield from _asked(nccl, variables)
     if isinstance(limits, Limits):
         yield from _limits(limits, network, platform)
 
@@ -89,6 +98,46 @@ def _named(
         ),
         (distributed.unset(variable, why="It is chosen without it.", settles=()),),
     )
+
+
+def _asked(nccl: Nccl, variables: Mapping[str, str] | Unknown) -> Iterator[Finding]:
+    """Judge what NCCL answered: no interface, or one that ends at this machine."""
+    given = distributed.variable(variables, NCCL)
+    inside = nccl.address.startswith("127.") or nccl.interface.startswith(INSIDE)
+    if NO_INTERFACE in nccl.said:
+        what = f"With {NCCL}={given} NCCL" if given else "NCCL"
+        summary = f"{what} finds no network interface on which its ranks could meet."
+    elif nccl.code == 0 and inside and _several_hosts(variables):
+        summary = f"NCCL takes {nccl.interface} ({nccl.address}), which other hosts cannot reach."
+    else:
+        return
+    yield Finding(
+        "wrong-socket-ifname",
+        "error" if nccl.code else "warning",
+        summary,
+        (
+            Evidence("nccl", nccl.said or f"{nccl.interface}:{nccl.address}", "ncclGetUniqueId"),
+            *((distributed.value(NCCL, given),) if given else ()),
+        ),
+        (_choose_again(given),),
+    )
+
+
+def _choose_again(given: str | None) -> Step:
+    """Return the step after which NCCL has to be asked again."""
+    if given:
+        step = distributed.unset(NCCL, why="NCCL chooses by itself without it.", settles=())
+    else:
+        step = distributed.assign(
+            NCCL,
+            "<interface>",
+            why="NCCL then has not to choose.",
+            settles=(),
+            title=f"Set {NCCL} to the interface by which the hosts reach each other: the one that"
+            " `ip route get MASTER_ADDR` names after dev",
+        )
+    again = effects.change(nccl=effects.TO_TRY)
+    return replace(step, effect=effects.then(step.effect, again))
 
 
 def _several_hosts(variables: Mapping[str, str] | Unknown) -> bool:

@@ -4,7 +4,8 @@ How it shows: in many ways; an import that fails although every file is as it wa
 that is suddenly not enough, a feature that fails for everybody with that build.
 
 Why: some wheels went out broken, nightlies above all, and stay installed long after they were
-mended. The list holds only builds whose defect was confirmed and that the version alone gives away.
+mended. The list holds only builds whose defect was confirmed and that the version alone gives away,
+or the version together with the message in which the defect ends.
 
 The fix is another build, in most cases the next release. Source: one report for each row of
 tables/known_bad.toml.
@@ -13,26 +14,37 @@ tables/known_bad.toml.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from torchdoctor import choose, gpu, steps
-from torchdoctor.facts import Build, Distribution, Facts, Gpu, ImportTrial, Platform, Unknown
-from torchdoctor.model import Evidence, Finding, Severity, Step
-from torchdoctor.tables import load
+from torchdoctor.facts import (
+    Build,
+    Distribution,
+    Facts,
+    Gpu,
+    ImportTrial,
+    Platform,
+    Symptom,
+    Unknown,
+)
+from torchdoctor.model import CannotTell, Evidence, Finding, Severity, Step
+from torchdoctor.tables import load, releases
 
 FAMILY = "build"
 FINDS = ("torch-build-known-bad",)
 
 
 def check(
-    platform: Platform,
+    platform: Platform | Unknown,
     torch: Build | None,
     trial: ImportTrial | Unknown,
     gpus: tuple[Gpu, ...] | Unknown,
     distributions: tuple[Distribution, ...] | Unknown,
+    symptoms: tuple[Symptom, ...] | Unknown,
     facts: Facts,
 ) -> Iterator[Finding]:
     """Look the build up in the list."""
@@ -40,6 +52,9 @@ def check(
         return
     imported = isinstance(trial, ImportTrial) and trial.outcome == "imported"
     for row in load("known_bad")["bad"]:
+        said = _said(row, symptoms)
+        if said is None and "said" in row:
+            continue
         if not _is_meant(row, torch, platform) or _is_mended(row, distributions):
             continue
         if "without" in row and (
@@ -47,27 +62,43 @@ def check(
         ):
             continue
         severity: Severity = row["severity"]
-        if severity == "error" and imported:
+        if severity == "error" and imported and said is None:
             severity = "note"
         yield Finding(
             "torch-build-known-bad",
             severity,
             f"torch {torch.version} {row['says']}.",
-            (Evidence("torch.version", torch.version, f"torch/version.py; {row['source']}"),),
-            () if severity == "note" else tuple(_another(torch, facts)),
+            (
+                Evidence("torch.version", torch.version, f"torch/version.py; {row['source']}"),
+                *((Evidence("symptoms", said.text.strip()[:300], said.source),) if said else ()),
+            ),
+            () if severity == "note" else tuple(_another(torch, row, facts)),
         )
 
 
-def _is_meant(row: Mapping[str, Any], torch: Build, platform: Platform) -> bool:
+def _said(row: Mapping[str, Any], symptoms: tuple[Symptom, ...] | Unknown) -> Symptom | None:
+    """Return the message that shows the defect of *row*, where it takes one and it was printed."""
+    known = () if isinstance(symptoms, Unknown) else symptoms
+    wanted = row.get("said", {})
+    for symptom in known:
+        if wanted and symptom.name == wanted["name"]:
+            values = {key: value for key, value in wanted.items() if key != "name"}
+            if all(symptom.values.get(key) == value for key, value in values.items()):
+                return symptom
+    return None
+
+
+def _is_meant(row: Mapping[str, Any], torch: Build, platform: Platform | Unknown) -> bool:
     try:
         version = Version(torch.public)
     except InvalidVersion:
         return False
-    return (
-        SpecifierSet(row["versions"]).contains(version, prereleases=True)
-        and (not row["tags"] or torch.tag in row["tags"])
-        and (not row["platforms"] or gpu.platform_key(platform) in row["platforms"])
+    meant = SpecifierSet(row["versions"]).contains(version, prereleases=True) and (
+        not row["tags"] or torch.tag in row["tags"]
     )
+    if meant and row["platforms"] and isinstance(platform, Unknown):
+        raise CannotTell(f"platform: {platform.reason}")
+    return meant and (not row["platforms"] or gpu.platform_key(platform) in row["platforms"])
 
 
 def _is_mended(row: Mapping[str, Any], distributions: tuple[Distribution, ...] | Unknown) -> bool:
@@ -81,7 +112,15 @@ def _is_mended(row: Mapping[str, Any], distributions: tuple[Distribution, ...] |
     )
 
 
-def _another(torch: Build, facts: Facts) -> Iterator[Step]:
-    choice = choose.choose(facts, accelerator=gpu.kind(torch))
-    if choice and choice.versions["torch"] != torch.version:
-        yield steps.change_build(facts, choice, why="This release does not have the defect.")
+def _another(torch: Build, row: Mapping[str, Any], facts: Facts) -> Iterator[Step]:
+    """Yield the step to a build that the row does not mean: what is chosen, else the newest one."""
+    why = "This release does not have the defect."
+    releases_out = (r.version for r in releases.torch_releases())
+    for release in (None, *releases_out):  # the newest first
+        choice = choose.choose(facts, accelerator=gpu.kind(torch), release=release)
+        if choice is None or choice.versions["torch"] == torch.version:
+            continue
+        other = replace(torch, version=choice.versions["torch"], tag=choice.tag)
+        if not _is_meant(row, other, facts.platform):
+            yield steps.change_build(facts, choice, why=why)
+            return

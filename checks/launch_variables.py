@@ -6,8 +6,9 @@ waits for ranks that nobody has started; "environment variable WORLD_SIZE expect
 Why: NCCL ignores a name that it does not know, so a misspelt one is silent (nccl-variable-unknown).
 What was set to find a fault stays in a profile or an image for years (nccl-variable-left-over).
 What torch reads was called NCCL_... once, and is TORCH_NCCL_... now (nccl-variable-renamed). RANK,
-WORLD_SIZE and LOCAL_RANK of another job, or only some of them, describe a job that does not exist
-(launch-variables-inconsistent).
+WORLD_SIZE and their local ones of another job, or some of them, describe a job that does not exist
+(launch-variables-inconsistent); MASTER_ADDR=localhost is another machine on every node
+(master-unreachable).
 
 Neighbours: what GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME may hold is network-interface.
 
@@ -24,7 +25,7 @@ from difflib import get_close_matches
 from torchdoctor import distributed_steps as distributed
 from torchdoctor import effects, steps
 from torchdoctor.facts import Build, Distribution, Unknown
-from torchdoctor.model import Finding, Layer, Step
+from torchdoctor.model import Finding, Layer, Severity, Step
 from torchdoctor.tables import load
 
 FAMILY = "distributed"
@@ -33,12 +34,26 @@ FINDS = (
     "nccl-variable-renamed",
     "nccl-variable-left-over",
     "launch-variables-inconsistent",
+    "master-unreachable",
 )
 NCCL, TORCH = "NCCL_", "TORCH_NCCL_"
 STEERING = (NCCL, "TORCH_", "CUDA_LAUNCH_BLOCKING")
 CLOSE = 0.86
 """How like a known name one has to be, to be taken for a misspelt one."""
 RENAMED_IN = (2, 2)
+LAUNCH = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE")
+"""What torchrun tells each process of its place."""
+BELOW = (
+    ("RANK", "WORLD_SIZE", "below"),
+    ("LOCAL_RANK", "LOCAL_WORLD_SIZE", "below"),
+    ("GROUP_RANK", "GROUP_WORLD_SIZE", "below"),
+    ("LOCAL_RANK", "RANK", "at most"),
+    ("LOCAL_WORLD_SIZE", "WORLD_SIZE", "at most"),
+    ("GROUP_WORLD_SIZE", "WORLD_SIZE", "at most"),
+)
+NODES = ("NNODES", "GROUP_WORLD_SIZE", "SLURM_STEP_NUM_NODES")
+"""Of how many nodes this very job is; SLURM_NNODES is of the allocation."""
+HERE = ("localhost", "::1", "0.0.0.0")  # noqa: S104 - read, never bound
 
 
 def check(
@@ -54,11 +69,12 @@ def check(
             yield _misspelt(name, value, near)
         elif _renamed(name) and _renames(torch):
             yield _old(name, value)
-        elif (row := load("variables")["left_over"].get(name)) and value.upper() == row[0]:
-            yield _left_over(name, value, row[1])
+        elif (row := load("variables")["left_over"].get(name)) and row[0] in ("*", value.upper()):
+            yield _left_over(name, value, *row[1:])
     installed = () if isinstance(distributions, Unknown) else distributions
     # Of an environment that was looked into, all variables are known; of a text, those in it.
     yield from _launch(variables, whole=any(d.metadata for d in installed))
+    yield from _master(variables)
 
 
 def _known(variables: Mapping[str, str]) -> dict[str, str]:
@@ -111,30 +127,29 @@ def _old(name: str, value: str) -> Finding:
     )
 
 
-def _left_over(name: str, value: str, cost: str) -> Finding:
+def _left_over(name: str, value: str, cost: str, severity: Severity = "note") -> Finding:
+    why = "It is for tests of NCCL without a launcher; torch needs none of it."
     return Finding(
         "nccl-variable-left-over",
-        "note",
+        severity,
         f"{name}={value} is set: {cost}.",
         (distributed.value(name, value),),
+        () if severity == "note" else (distributed.unset(name, why=why, settles=()),),
     )
 
 
 def _launch(variables: Mapping[str, str], *, whole: bool) -> Iterator[Finding]:
     """Compare what a launcher, or a line in a profile, says of ranks."""
-    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
-    told = {name: variables[name] for name in names if name in variables}
+    told = {name: variables[name] for name in LAUNCH if name in variables}
     numbers = {name: int(value) for name, value in told.items() if value.isdecimal()}
-    rank, world, local = (numbers.get(name) for name in names)
     if wrong := {name: value for name, value in told.items() if name not in numbers}:
-        what = ", ".join(f"{name}={value}" for name, value in wrong.items())
-        why = f"{what} is no number"
-    elif rank is not None and world is not None and rank >= world:
-        why = f"RANK={rank} is not below WORLD_SIZE={world}"
-    elif local is not None and rank is not None and local > rank:
-        why = f"LOCAL_RANK={local} is above RANK={rank}"
+        named = tuple(wrong)
+        why = f"{', '.join(f'{name}={value}' for name, value in wrong.items())} is no number"
+    elif clash := next(_clashes(numbers), None):
+        named, why = clash
     elif whole and told and ("RANK" in told) != ("WORLD_SIZE" in told):
         missing = "WORLD_SIZE" if "RANK" in told else "RANK"
+        named = tuple(told)
         why = f"{', '.join(told)} {'are' if len(told) > 1 else 'is'} set and {missing} is not"
     else:
         return
@@ -142,8 +157,49 @@ def _launch(variables: Mapping[str, str], *, whole: bool) -> Iterator[Finding]:
         "launch-variables-inconsistent",
         "warning",
         f"{why}: init_process_group waits for a job that nobody has started.",
-        tuple(distributed.value(name, value) for name, value in told.items()),
+        tuple(distributed.value(name, variables[name]) for name in named),
         (_unset(tuple(told)),),
+    )
+
+
+def _clashes(numbers: Mapping[str, int]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the variables that cannot both be true, and why."""
+    for small, large, word in BELOW:
+        if small in numbers and large in numbers:
+            one, other = numbers[small], numbers[large]
+            if one > other or (one == other and word == "below"):
+                said = "is not below" if word == "below" else "is above"
+                yield (small, large), f"{small}={one} {said} {large}={other}"
+    sizes = ("GROUP_WORLD_SIZE", "LOCAL_WORLD_SIZE", "WORLD_SIZE")
+    if all(name in numbers for name in sizes):
+        nodes, here, world = (numbers[name] for name in sizes)
+        if nodes == 1 and here != world:
+            yield sizes, f"WORLD_SIZE={world} on one node, and LOCAL_WORLD_SIZE={here}"
+
+
+def _master(variables: Mapping[str, str]) -> Iterator[Finding]:
+    """Look for a meeting point that each of several nodes would look for in itself."""
+    host = variables.get("MASTER_ADDR", "")
+    counts = {name: variables[name] for name in NODES if name in variables}
+    many = next((n for n, c in counts.items() if c.isdecimal() and int(c) > 1), None)
+    if many is None or not (host in HERE or host.startswith("127.")):
+        return
+    yield Finding(
+        "master-unreachable",
+        "warning",
+        f"MASTER_ADDR={host} is each machine itself, and {many}={counts[many]}: only the ranks of"
+        " the first node meet.",
+        (distributed.value("MASTER_ADDR", host), distributed.value(many, counts[many])),
+        (
+            distributed.assign(
+                "MASTER_ADDR",
+                "<first-node>",
+                why="The ranks of every node go to this address to meet.",
+                settles=(),
+                title="Set MASTER_ADDR to the name or address of the first node, on every node"
+                " (Slurm: scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1)",
+            ),
+        ),
     )
 
 

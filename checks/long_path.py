@@ -1,7 +1,8 @@
 r"""On Windows, no path of the install is longer than the system takes.
 
 How it shows: while torch is installed, ``[Errno 2] No such file or directory`` or WinError 206 for
-a file with a very long path, which pip is about to write.
+a file with a very long path, which pip is about to write; pip's own hint on it names "Windows Long
+Path support".
 
 Why: Windows takes 260 characters unless long paths are switched on, and some folders use up most of
 them, above all the Python of the Microsoft Store
@@ -20,7 +21,7 @@ itself was not at hand: the messages are those of public reports.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from torchdoctor import dlls, effects, gpu, shells, steps
+from torchdoctor import dlls, effects, shells, steps
 from torchdoctor.facts import Record, Symptom, Unknown, Windows
 from torchdoctor.model import CannotTell, Commands, Evidence, Finding, Layer, Step
 
@@ -41,12 +42,14 @@ def check(
     if isinstance(symptoms, Unknown) and not isinstance(windows, Windows):
         raise CannotTell(symptoms.reason)
     known = () if isinstance(symptoms, Unknown) else symptoms
-    said = gpu.symptom(known, "path-too-long")
-    if said is None:
+    every = [said for said in known if said.name == "path-too-long"]
+    if not every:
         yield from _of_record(windows, records)
         return
+    said = every[0]
     file = said.values.get("file", "")
-    if "206" not in said.text and len(file) < MOST - NAMES_REPLACED:
+    by_name = any("206" in one.text or "Long Path" in one.text for one in every)
+    if not by_name and len(file) < MOST - NAMES_REPLACED:
         return
     length = f"{len(file)} characters" if file else f"more than {MOST} characters"
     yield Finding(

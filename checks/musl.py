@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from torchdoctor import effects, places, steps
-from torchdoctor.facts import Interpreter, Platform, Symptom, Unknown
-from torchdoctor.model import Effect, Evidence, Finding, Layer
+from torchdoctor import effects, places, shells, steps
+from torchdoctor.facts import Container, Interpreter, Platform, Symptom, Unknown
+from torchdoctor.model import Effect, Evidence, Finding, Layer, Step
 
 FAMILY = "build"
 FINDS = ("musl-libc",)
@@ -34,6 +34,7 @@ def check(
     symptoms: tuple[Symptom, ...],
     platform: Platform | Unknown,
     interpreter: Interpreter | Unknown,
+    container: Container | Unknown | None,
 ) -> Iterator[Finding]:
     """Read what the loader of musl said of a file that asks for glibc."""
     said = next((s for s in symptoms if s.name in TOLD and _asks_for_glibc(s)), None)
@@ -48,18 +49,27 @@ def check(
         f"{places.last(file)} is made for glibc ({lacks} is not here), and the C library of this"
         " system is musl (Alpine), for which there is no torch.",
         (Evidence("symptoms", said.text.strip()[:300], said.source),),
-        (
-            steps.by_hand(
-                "take-glibc-image",
-                f"Use an image or a system with glibc, such as python:{python}-slim in place of"
-                f" python:{python}-alpine, and install torch anew there",
-                why="musl cannot stand in for glibc.",
-                layer=Layer.RUNTIME,
-                cost=steps.ENVIRONMENT,
-                effect=_glibc(platform),
-            ),
-        ),
+        (_other_image(python, platform, container),),
     )
+
+
+def _other_image(
+    python: str, platform: Platform | Unknown, container: Container | Unknown | None
+) -> Step:
+    image = f"python:{python}-slim"
+    step = steps.by_hand(
+        "take-glibc-image",
+        f"Use an image or a system with glibc, such as {image} in place of"
+        f" python:{python}-alpine, and install torch anew there",
+        why="musl cannot stand in for glibc.",
+        layer=Layer.RUNTIME,
+        cost=steps.ENVIRONMENT,
+        effect=_glibc(platform),
+    )
+    if container is None:  # a machine of its own is not replaced by a command
+        return step
+    start = ("docker", "run", "-it", "--rm", image, "bash")
+    return replace(step, commands=shells.in_all([start]))
 
 
 def _asks_for_glibc(said: Symptom) -> bool:

@@ -19,8 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchdoctor.distributed.blame import blame
-from torchdoctor.distributed.verdict import backend, proven, transport
 from torchdoctor.facts import AllReduce
 from torchdoctor.model import CannotTell, Finding
 
@@ -33,6 +31,14 @@ def check(all_reduce: AllReduce | None) -> Iterator[Finding]:
     """Say what was not proven, and which transport it is where that is known."""
     if all_reduce is None:
         return
+    from torchdoctor.distributed.blame import blame  # noqa: PLC0415 - a run is rarely given
+    from torchdoctor.distributed.verdict import (  # noqa: PLC0415
+        backend,
+        proven,
+        transport,
+        untold,
+    )
+
     if backend(all_reduce) != "nccl":
         raise CannotTell(proven(all_reduce))
     if blame(all_reduce) is None:
@@ -42,5 +48,5 @@ def check(all_reduce: AllReduce | None) -> Iterator[Finding]:
             raise CannotTell(f"NCCL works on one GPU{two}; between GPUs nothing was tried")
         return
     if (found := transport(all_reduce)) is None:
-        raise CannotTell("the all_reduce over NCCL failed, and no transport of it is known to")
+        raise CannotTell(untold(all_reduce))
     yield found

@@ -10,6 +10,9 @@ releases have no wheel for this Python; when it ends below, the newer ones have 
 or one of 0.1.2 alone, which is no wheel, means that nothing fits this interpreter: too new, too
 old, 32-bit, another system, or an index that does not have torch.
 
+A package called pytorch is on the default index, too: it holds nothing and says so when it is
+installed (wrong-package-name). Only conda's package has that name.
+
 The fix is the address of the index that has the build, or a Python that has wheels. Taking the
 label away instead brings another build, on Windows one without CUDA.
 
@@ -31,7 +34,10 @@ from torchdoctor.model import CannotTell, Confidence, Evidence, Finding, Step
 from torchdoctor.tables import builds, load, releases
 
 FAMILY = "build"
-FINDS = ("wrong-index-url", "python-not-supported", "python-32bit", "platform-wheel-dropped")
+FINDS = (
+    *("wrong-index-url", "python-not-supported", "python-32bit", "platform-wheel-dropped"),
+    "wrong-package-name",
+)
 AFTER = ("python-supported",)
 
 NO_WHEEL = Version("0.1.3")
@@ -57,8 +63,15 @@ def check(
     facts: Facts,
 ) -> Iterator[Finding]:
     """Read what was asked for, and compare it with what was published."""
+    if said := gpu.symptom(symptoms, "placeholder-package"):
+        yield _finding(
+            "wrong-package-name",
+            f"pip's package {said.values['package']} holds nothing: PyTorch is called torch there.",
+            said,
+            steps.install_torch(facts, why="This is the package that holds PyTorch."),
+        )
     if said := gpu.symptom(symptoms, "wheel-tags-unmatched"):
-        yield _of_tags(said, facts)
+        yield from _of_tags(said, facts)
         return
     if said := gpu.symptom(symptoms, "wheel-not-for-here"):
         yield from _of_file(said, facts)
@@ -76,7 +89,8 @@ def check(
     elif asked.listed and any(v >= NO_WHEEL for v in asked.listed):
         yield from _outside(asked, asked.listed, said, facts)
     elif asked.listed is not None:
-        yield from _nothing(asked, said, platform, interpreter, facts)
+        missing = _no_such_index(asked, said, facts)
+        yield from [missing] if missing else _nothing(asked, said, platform, interpreter, facts)
     else:
         raise CannotTell("the installer does not say what it had to choose from")
 
@@ -222,6 +236,28 @@ def _release(release: str, facts: Facts) -> Iterator[Step]:
 
 # ---- nothing at all ----------------------------------------------------------------------------
 
+_LABEL = re.compile(r"/whl/(?:nightly/)?(cu\d{2,3}|rocm[\d.]{3,6})/?$")
+
+
+def _no_such_index(asked: Asked, said: Symptom, facts: Facts) -> Finding | None:
+    """Return that the index of that label does not exist, or never had the release asked for."""
+    found = _LABEL.search(said.values.get("index", ""))
+    if found is None or asked.name != "torch" or asked.version is None:
+        return None
+    label, release = found[1], asked.version.public
+    tags = {b.tag for key in gpu.platform_keys(facts.platform) for b in builds.builds(release, key)}
+    if not tags or label in tags:
+        return None
+    kind = label.rstrip("0123456789.")
+    have = sorted(tag for tag in tags if tag and tag.startswith(kind))
+    has = f"there are {', '.join(have)}" if have else f"there is no {kind} build of it"
+    return _finding(
+        "wrong-index-url",
+        f"No index of PyTorch has torch {release} for {label}; {has}.",
+        said,
+        tuple(_release(release, facts)),
+    )
+
 
 def _nothing(
     asked: Asked,
@@ -281,7 +317,7 @@ def _python(asked: Asked, said: Symptom, facts: Facts, confidence: Confidence) -
         f"There is no wheel of {which} for this Python{tag}{has}.",
         said,
         (
-            *_another_python(facts),
+            *_another_python(facts, asked.version.public if asked.version else None),
             *(steps.install_torch(facts, why="It has wheels for this Python.") if listed else ()),
         ),
         confidence,
@@ -298,17 +334,32 @@ def _intel_mac(facts: Facts) -> Iterator[Step]:
             return
 
 
-def _of_tags(said: Symptom, facts: Facts) -> Finding:
+def _of_tags(said: Symptom, facts: Facts) -> Iterator[Finding]:
     values = said.values
     version = f" {values['version']}" if values.get("version") else ""
     tag = f" ({values['tag']})" if values.get("tag") else ""
-    platform = values["kind"] == "platform"
+    kind = values.get("kind") or _kind(values["requirement"].partition("==")[2], facts)
+    if kind is None:
+        raise CannotTell("uv does not say whether the Python or the system is the reason")
+    platform = kind == "platform"
     name = "platform-wheel-dropped" if platform else "python-not-supported"
     what = "this system" if platform else "this Python"
-    cure = tuple(_intel_mac(facts)) if platform else _another_python(facts)
+    asked = values["requirement"].partition("==")[2].partition("+")[0]
+    cure = tuple(_intel_mac(facts)) if platform else _another_python(facts, asked)
     cure = cure if not platform or re.match(r"macosx_.+_x86_64", values.get("tag", "")) else ()
     wheel = values["requirement"].replace("==", " ")
-    return _finding(name, f"There is no wheel of {wheel}{version} for {what}{tag}.", said, cure)
+    yield _finding(name, f"There is no wheel of {wheel}{version} for {what}{tag}.", said, cure)
+
+
+def _kind(release: str, facts: Facts) -> str | None:
+    """Return what *release* of torch has no wheel for, where the tables and the facts tell it."""
+    row = releases.torch_release(release.partition("+")[0])
+    keys = gpu.platform_keys(facts.platform)
+    if row is None or isinstance(facts.platform, Unknown):
+        return None
+    if not any(row.pythons.get(key) for key in keys):
+        return "platform"
+    return "Python" if _lacks_python(row.version, facts) else None
 
 
 def _of_file(said: Symptom, facts: Facts) -> Iterator[Finding]:
@@ -331,8 +382,10 @@ def _of_file(said: Symptom, facts: Facts) -> Iterator[Finding]:
     )
 
 
-def _another_python(facts: Facts) -> tuple[Step, ...]:
-    found = choose.with_python(facts)
+def _another_python(facts: Facts, release: str | None = None) -> tuple[Step, ...]:
+    """Return the step to a Python that has wheels: of *release*, where there is one for it."""
+    known = release if release and releases.torch_release(release) else None
+    found = (known and choose.with_python(facts, known)) or choose.with_python(facts)
     if found is None:
         return ()
     why = f"torch {found[1].release} has a wheel for Python {found[0]}."

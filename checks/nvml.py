@@ -15,6 +15,7 @@ Sources: NVML API reference, return codes; https://github.com/NVIDIA/nvidia-cont
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -36,6 +37,8 @@ FAMILY = "gpu"
 FINDS = ("nvml-mismatch", "container-gpu-detached", "gpu-fell-off-bus")
 
 MISMATCH, LOST, UNKNOWN = 18, 15, 999
+_LOST = re.compile(r"GPU is lost|device handle for [^\n]{1,80}: Unknown Error")
+"""Asked for one GPU of several, nvidia-smi says an unknown error where the driver lost that one."""
 
 
 def check(
@@ -85,7 +88,7 @@ def check(
             () if severity == "note" else cures,
             because_of=("driver-installed-in-container",),
         )
-    elif driver.code == LOST or "GPU is lost" in text + reason:
+    elif driver.code == LOST or _LOST.search(text + reason):
         again = steps.reboot(why="A lost GPU is found again only at a start.")
         yield Finding(
             "gpu-fell-off-bus",

@@ -21,10 +21,18 @@ from dataclasses import replace
 
 from packaging.version import InvalidVersion, Version
 
-from torchdoctor import places, steps, trials
-from torchdoctor.facts import Build, Distribution, Facts, ImportTrial, Unknown
+from torchdoctor import conda_steps, places, steps, trials
+from torchdoctor.facts import (
+    Build,
+    Conda,
+    CondaPackage,
+    Distribution,
+    Facts,
+    ImportTrial,
+    Unknown,
+)
 from torchdoctor.installers import Package
-from torchdoctor.model import Evidence, Finding, Severity, Step
+from torchdoctor.model import CannotTell, Evidence, Finding, Severity, Step
 
 FAMILY = "environment"
 FINDS = ("duplicate-install",)
@@ -47,14 +55,25 @@ OWNERS = {
     "torchaudio": frozenset(("torchaudio", "torchaudio-nightly")),
 }
 
+RECORDS = ("pytorch", "pytorch-nightly", "pytorch-nightly-cpu")
+"""Packages of conda that hold the folder torch; pytorch-gpu and its like only ask for one."""
+
 
 def check(
-    distributions: tuple[Distribution, ...],
+    distributions: tuple[Distribution, ...] | Unknown,
+    conda: Conda | Unknown | None,
     trial: ImportTrial | Unknown,
     companion_trials: Mapping[str, ImportTrial] | Unknown,
     facts: Facts,
 ) -> Iterator[Finding]:
-    """Count the distributions that own each package folder."""
+    """Count the distributions, and the records of conda, that own each package folder."""
+    if isinstance(conda, Conda):
+        both = [p for p in conda.packages if p.name in RECORDS and p.channel != "pypi"]
+        if len({p.name for p in both}) > 1:
+            yield _of_conda(both, trial, facts)
+            return
+    if isinstance(distributions, Unknown):
+        raise CannotTell(distributions.reason)
     for name, owners in OWNERS.items():
         folders: dict[str, list[Distribution]] = {}
         for d in distributions:
@@ -67,6 +86,24 @@ def check(
             if len(copies) == 1 or len(by_conda) > 1:
                 continue
             yield _finding(name, copies, severity, tried, facts)
+
+
+def _of_conda(both: list[CondaPackage], trial: ImportTrial | Unknown, facts: Facts) -> Finding:
+    build = facts.torch
+    on_disk = build.version if isinstance(build, Build) else None
+    meant = next((p for p in both if p.version == on_disk and p.name == RECORDS[0]), both[0])
+    gone = tuple(p.name for p in both)
+    return Finding(
+        "duplicate-install",
+        "error" if trials.failed(trial) else "warning",
+        f"conda has {' and '.join(f'{p.name} {p.version}' for p in both)}, and each writes the "
+        "folder torch: its files are a mixture.",
+        (
+            *(Evidence(f"conda.{p.name}", f"{p.version} {p.build}", "conda-meta") for p in both),
+            *trials.evidence(trial),
+        ),
+        (conda_steps.keep_record(facts, meant, gone, why="One copy is left, and it is whole."),),
+    )
 
 
 def _finding(

@@ -9,7 +9,8 @@ same file, and torch fails with WinError 182 or 127 for fbgemm.dll or torch_pyth
 Both packages beside each other and a torch that works are in order: only a message makes a fault.
 
 The fix is one runtime: in conda reinstall the one that torch was built with, else take the other
-package's copy away. ``KMP_DUPLICATE_LIB_OK=TRUE`` lets the program go on with two of them; Intel
+package's copy away (on Windows the DLL that is loaded first serves all who ask for that name).
+``KMP_DUPLICATE_LIB_OK=TRUE`` lets the program go on with two of them; Intel
 calls that unsafe, results may be wrong.
 
 Sources: https://github.com/conda-forge/intel_repack-feedstock/issues/59,
@@ -22,12 +23,14 @@ from dataclasses import replace
 
 from torchdoctor import conda_steps, effects, installers, places, steps, trials
 from torchdoctor.facts import Conda, Facts, ImportTrial, Symptom, Unknown, Windows
-from torchdoctor.model import Evidence, Finding, Step
+from torchdoctor.model import Evidence, Finding, Layer, Step
 
 FAMILY = "files"
 FINDS = ("openmp-duplicate",)
 
 LLVM = ("llvm-openmp", "openmp")
+TWICE = "openmp-twice"
+ONE = "Windows takes, for the name of a DLL that is loaded, the one that is there."
 
 
 def check(
@@ -39,7 +42,7 @@ def check(
 ) -> Iterator[Finding]:
     """Read the message of the runtime, or of a DLL that two packages write."""
     both = _both(conda)
-    told = [s for s in symptoms if s.name == "openmp-twice"]
+    told = [s for s in symptoms if s.name == TWICE]
     dll = [
         s
         for s in symptoms
@@ -67,7 +70,7 @@ def check(
             ),
             *trials.evidence(trial),
         ),
-        tuple(_steps(both, facts)),
+        tuple(_steps(both, told, _loaded(windows), facts)),
         confidence="certain" if told else "likely",
     )
 
@@ -88,7 +91,9 @@ def _both(conda: Conda | Unknown | None) -> tuple[str, ...]:
     return ("intel-openmp", rival) if rival else ()
 
 
-def _steps(both: tuple[str, ...], facts: Facts) -> Iterator[Step]:
+def _steps(
+    both: tuple[str, ...], told: list[Symptom], loaded: tuple[str, ...], facts: Facts
+) -> Iterator[Step]:
     if both:
         gone = conda_steps.without_records(frozenset(both[1:]))
         removal = conda_steps.remove(
@@ -104,9 +109,46 @@ def _steps(both: tuple[str, ...], facts: Facts) -> Iterator[Step]:
             commands=installers.join(removal.commands, back.commands),
             needs=("network",),
         )
+    elif told:
+        yield _leave_one(told[0].values.get("second", ""), loaded)
     workaround = steps.set_variable(
         "KMP_DUPLICATE_LIB_OK",
         "TRUE",
         why="A workaround: the program goes on with both, and its results may be wrong.",
     )
     yield replace(workaround, cost=steps.BUILD)
+
+
+def _leave_one(name: str, loaded: tuple[str, ...]) -> Step:
+    """Return the step after which torch's copy of the runtime is the only one of its name."""
+    file = places.last(name) or "libiomp5"
+    others = [p for p in loaded if places.plain(p).lower().split("/")[-3:-1] != ["torch", "lib"]]
+    if file.lower().endswith(".dll") and len(others) == 1:
+        step = steps.rename_path(others[0], f"{places.last(others[0])}.off", why=ONE)
+        return replace(step, effect=effects.settled(TWICE))
+    if file.lower().endswith(".dll"):
+        title = (
+            f"Rename every {file} of this environment but the one in torch\\lib, and import torch"
+            " before the package whose copy it was; these commands list them"
+        )
+        why = ONE
+    else:
+        title = (
+            "Install torch and the package with the other OpenMP runtime from one source, all by"
+            " pip or all from conda-forge; these commands list the copies"
+        )
+        why = "Packages of one source share one runtime, or bring copies that bear each other."
+    prefix = "import sys; print(sys.prefix)"
+    listed = f"Get-ChildItem -Recurse -Path (python -c '{prefix}')"
+    each = f'for /f "delims=" %p in (\'python -c "{prefix}"\')'
+    return steps.by_hand(
+        "leave-one-openmp",
+        title,
+        why=why,
+        layer=Layer.PACKAGES,
+        cost=steps.COMPANION,
+        effect=effects.settled(TWICE),
+        bash=(f"find \"$(python -c '{prefix}')\" -name 'libiomp5*' -o -name 'libomp*'",),
+        powershell=(f"{listed} -Include 'libiomp5*', 'libomp*' -Name",),
+        cmd=(f'{each} do @where /r "%p" "libiomp5*" "libomp*"',),
+    )

@@ -25,10 +25,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from torchdoctor import distributed_steps as distributed
 from torchdoctor import effects, gpu, steps
-from torchdoctor.facts import Driver, Gpu, Symptom, Unknown
+from torchdoctor.facts import Driver, Facts, Gpu, Peers, Symptom, Unknown
 from torchdoctor.model import Confidence, Evidence, Finding, Layer
 from torchdoctor.tables import drivers
 
@@ -56,13 +57,14 @@ def check(
     symptoms: tuple[Symptom, ...],
     gpus: tuple[Gpu, ...] | Unknown,
     driver: Driver | Unknown | None,
+    peers: Peers | Unknown | None,
 ) -> Iterator[Finding]:
     """Put together what was printed with and without peer traffic, and what the bridges say."""
     if refused := distributed.first(symptoms, "p2p-not-supported"):
         yield _unsupported(refused, gpus, "certain")
         return
     helped = _helped(symptoms)
-    redirected = distributed.first(symptoms, "acs-redirects")
+    redirected = distributed.first(symptoms, "acs-redirects") or _redirects(peers)
     hung = distributed.first(symptoms, "hang-told", "p2p-data-wrong", "watchdog-timeout")
     if not helped and not (redirected and hung):
         yield from _untried(symptoms)
@@ -82,6 +84,14 @@ def check(
         yield _driver(seen, "", "")
     else:
         yield _acs(seen, "likely", looked=False)
+
+
+def _redirects(peers: Peers | Unknown | None) -> Symptom | None:
+    """Return what sysfs shows of the bridges above the GPUs as lspci would have told it."""
+    if not isinstance(peers, Peers) or not peers.redirecting:
+        return None
+    told = f"ACS redirects at {', '.join(peers.redirecting)}"
+    return Symptom("acs-redirects", text=told, source="/sys/bus/pci/devices")
 
 
 def _helped(symptoms: tuple[Symptom, ...]) -> Symptom | None:
@@ -133,6 +143,12 @@ def _untried(symptoms: tuple[Symptom, ...]) -> Iterator[Finding]:
     )
 
 
+def _switched_off(now: Facts) -> Facts:
+    if not isinstance(now.peers, Peers):
+        return now
+    return replace(now, peers=replace(now.peers, redirecting=()))
+
+
 def _acs(seen: tuple[Evidence, ...], confidence: Confidence, *, looked: bool) -> Finding:
     title = f"Switch ACS off for the bridges above the GPUs (in the BIOS for good); {STOPGAP}"
     if not looked:
@@ -146,7 +162,7 @@ def _acs(seen: tuple[Evidence, ...], confidence: Confidence, *, looked: bool) ->
         why="ACS and the IOMMU send what one GPU writes to another up to the processor instead.",
         layer=Layer.HARDWARE,
         cost=steps.SMALL,
-        effect=effects.settled(*TROUBLE),
+        effect=effects.then(effects.settled(*TROUBLE), _switched_off),
         bash=(SWITCH_OFF,) if looked else (LOOK, SWITCH_OFF),
         admin=True,
     )

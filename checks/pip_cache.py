@@ -18,8 +18,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from torchdoctor import effects, gpu, installers, steps
-from torchdoctor.facts import Facts, Symptom
+from torchdoctor import effects, gpu, installers, shells, steps
+from torchdoctor.facts import Facts, Interpreter, Symptom
 from torchdoctor.model import Evidence, Finding, Layer, Step
 
 FAMILY = "files"
@@ -52,13 +52,19 @@ def check(symptoms: tuple[Symptom, ...], facts: Facts) -> Iterator[Finding]:
 
 
 def _again(facts: Facts) -> Step:
+    here = facts.interpreter
+    by_uv = isinstance(here, Interpreter) and (here.installer == "uv" or not here.has_pip)
+    tool = "uv" if by_uv else "pip"
     step = steps.by_hand(
         "purge-pip-cache",
-        "Empty pip's cache, then run the same install again",
-        why="pip takes the same damaged file at every try until it is gone.",
+        f"Empty {tool}'s cache, then run the same install again",
+        why=f"{tool} takes the same damaged file at every try until it is gone.",
         layer=Layer.PACKAGES,
         cost=steps.SMALL,
         effect=effects.settled("archive-damaged"),
     )
-    line = installers.with_pip(facts.interpreter, "cache", "purge")
-    return replace(step, commands=line, needs=("network",), deletes=True)
+    if by_uv:
+        lines = shells.in_all([("uv", "cache", "clean")])
+    else:
+        lines = installers.with_pip(here, "cache", "purge")
+    return replace(step, commands=lines, needs=("network",), deletes=True)

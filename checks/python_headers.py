@@ -101,6 +101,7 @@ def _told(
 
 
 def _copy(version: str) -> Step:
+    version = version or "3"
     return dlls.by_hand(
         "add-python-headers",
         f"Copy Include and libs of a full Python {version} beside this python.exe, or make "
@@ -123,7 +124,10 @@ def _package(version: str, facts: Facts) -> Step:
         admin=True,
     )
     lines = steps.system_install(
-        facts, apt=f"python{version or '3'}-dev", dnf=f"python{version or '3'}-devel"
+        facts,
+        apt=f"python{version or '3'}-dev",
+        dnf=f"python{version or '3'}-devel",
+        apk="python3-dev",
     )
     return replace(step, commands=lines)
 

@@ -9,7 +9,12 @@ Print ``sys.executable`` where the import fails, and run ``-m pip show torch`` w
 program; a bare ``pip`` may belong to another Python. A base environment of conda that stays active
 behind a virtual environment is in order. A torch that imports is not judged.
 
-The fix is to run the interpreter that has torch, or to install torch into the one that runs.
+``undefined symbol: PySlice_Unpack`` in libtorch_python.so, maybe only when a tensor is indexed: the
+Python is of the right minor release and too old a patch of it (python-micro-too-old); the wheel was
+built with a newer one.
+
+The fix is to run the interpreter that has torch, or to install torch into the one that runs; for
+the patch release, a newer Python.
 
 Sources: https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/,
 https://ipython.readthedocs.io/en/stable/install/kernel_install.html
@@ -17,14 +22,27 @@ https://ipython.readthedocs.io/en/stable/install/kernel_install.html
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from torchdoctor import effects, places, steps, trials
-from torchdoctor.facts import Build, Conda, Distribution, Facts, ImportTrial, Interpreter, Unknown
+from torchdoctor.facts import (
+    Build,
+    Conda,
+    Distribution,
+    Facts,
+    ImportTrial,
+    Interpreter,
+    Symptom,
+    Unknown,
+)
 from torchdoctor.model import Evidence, Finding, Layer, Step
+from torchdoctor.tables import load
 
 FAMILY = "environment"
-FINDS = ("wrong-interpreter",)
+FINDS = ("wrong-interpreter", "python-micro-too-old")
 
+PATCH = 3
+"""Numbers of a version that tells its patch release."""
 _CONDA_PYTHON = re.compile(r"py(\d)\.?(\d{1,2})")
 _TAG = re.compile(r"cp(\d)(\d{1,2})(t?)-(\w+)-")
 
@@ -36,9 +54,11 @@ def check(
     distributions: tuple[Distribution, ...] | Unknown,
     conda: Conda | Unknown | None,
     trial: ImportTrial | Unknown,
+    symptoms: tuple[Symptom, ...] | Unknown,
     facts: Facts,
 ) -> Iterator[Finding]:
     """Look for signs that the torch at hand, or one that is absent, belongs elsewhere."""
+    yield from _by_symbol(symptoms, interpreter)
     if trials.works(trial):
         return
     if torch is not None:
@@ -52,6 +72,55 @@ def check(
         return  # its files are gone: torch-files has it
     of_conda = list(_by_record(conda, interpreter, facts))
     yield from of_conda or _by_variable(variables, interpreter, facts)
+
+
+def _by_symbol(
+    symptoms: tuple[Symptom, ...] | Unknown, interpreter: Interpreter
+) -> Iterator[Finding]:
+    """Judge a name of Python's own interface that this patch release does not have yet."""
+    mine, known = _numbers(interpreter.version), load("python_symbols")["since"]
+    for said in () if isinstance(symptoms, Unknown) else symptoms:
+        raw = said.values.get("symbol", "")  # macOS puts an underscore before each name
+        symbol = next((name for name in (raw, raw.removeprefix("_")) if name in known), "")
+        since = known.get(symbol, "")
+        first = _numbers(since)
+        if not since or len(mine) < PATCH or mine[:2] != first[:2] or mine >= first:
+            continue
+        yield Finding(
+            "python-micro-too-old",
+            "error",
+            f"Python {interpreter.version} lacks {symbol}, which Python has since {since}, and "
+            f"{places.last(said.values.get('file', '')) or 'this torch'} calls it.",
+            (
+                Evidence("symptoms", said.text.strip()[:300], said.source),
+                Evidence("interpreter.version", interpreter.version, "sys"),
+            ),
+            (_patch_release(interpreter, since),),
+        )
+        return
+
+
+def _patch_release(interpreter: Interpreter, since: str) -> Step:
+    minor = since.rpartition(".")[0]
+    return steps.by_hand(
+        "update-python-patch",
+        f"Update Python {interpreter.version} to a newer {minor} ({since} or later); the packages "
+        "may stay as they are",
+        why="What is built for a minor release of Python runs on all its later patch releases.",
+        layer=Layer.ENVIRONMENT,
+        cost=steps.REINSTALL,
+        effect=effects.then(
+            effects.change(interpreter=replace(interpreter, version=since)),
+            effects.settled("undefined-symbol", "dyld-symbol-missing"),
+        ),
+        bash=(f"conda install 'python>={since},<{minor}.999'",)
+        if interpreter.kind == "conda"
+        else (),
+    )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:PATCH])
 
 
 def _elsewhere(

@@ -231,7 +231,11 @@ def _unreachable(
         what += " job is of one node"
         confidence = "certain"
     elif lonely and not refused:
-        what = "Some of the nodes never came to the meeting point"
+        what = (
+            "Some processes of this one machine never came to the meeting point: mostly they died"
+            if alone
+            else "Some of the nodes never came to the meeting point"
+        )
     return Finding(
         "master-unreachable",
         "error",

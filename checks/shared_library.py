@@ -83,12 +83,14 @@ def _by_messages(
     foreign = _foreign(variables, prefix)
     seen: set[str] = set()
     for symptom in () if isinstance(symptoms, Unknown) else symptoms:
-        kind = _kind(symptom)
+        kind = _kind(symptom) or _of_libtorch(symptom, foreign)
         if kind is None or kind in seen:
             continue
         if trials.works(trial) and symptom.name != "cudnn-mismatch":
             continue  # the message is of something else than importing torch
         at_hand = [(v, e) for v, e in foreign if (_TORCH if "torch" in kind else _CUDA).search(e)]
+        if led := [(v, e) for v, e in foreign if _is_in(symptom, e)]:
+            at_hand = led
         outside = _outside(symptom, prefix) or _resolved(kind, symptoms)
         if at_hand or outside:
             confidence: Confidence = "certain" if outside else "likely"
@@ -176,6 +178,24 @@ def _kind(symptom: Symptom) -> str | None:
     if of_cuda.get(symptom.name):
         return "cuda-lib-shadow"
     return "libtorch-shadow" if of_torch.get(symptom.name) else None
+
+
+def _is_in(symptom: Symptom, entry: str) -> bool:
+    folder = symptom.values.get("file", "").rpartition("/")[0]
+    return bool(folder) and places.same(entry, folder)
+
+
+def _of_libtorch(symptom: Symptom, foreign: list[tuple[str, str]]) -> str | None:
+    """Return that a library of torch that a variable leads to is what lacks a name.
+
+    Whatever the name: a libtorch of another release, or for another Python, is not the wheel's.
+    """
+    file = symptom.values.get("file", "")
+    if symptom.name != "undefined-symbol" or "-packages/" in file:
+        return None
+    own = libraries.suppliers(places.last(file)) == ("torch",)
+    led = any(_is_in(symptom, entry) for _, entry in foreign)
+    return "libtorch-shadow" if own and led else None
 
 
 def _outside(symptom: Symptom, prefix: str) -> str | None:

@@ -8,6 +8,9 @@ Why: docker gives a container 64 MB of /dev/shm. NCCL takes about 10 MB for each
 have no direct traffic, and every batch of a DataLoader with workers goes through it. Segments of
 runs that were killed stay there and fill it.
 
+A container with several GPUs, or with a DataLoader at work, and the 64 MB is told before anything
+fails, as a warning.
+
 Neighbours: the same line about a segment with "invalid argument", or after a "Cuda failure", is no
 lack of space. "No space left on device" for another path is a full disk.
 
@@ -24,8 +27,18 @@ from dataclasses import replace
 
 from torchdoctor import distributed_steps as distributed
 from torchdoctor import effects, steps
-from torchdoctor.facts import Container, Facts, Limits, Platform, Symptom, Unknown
+from torchdoctor.facts import (
+    Container,
+    Facts,
+    Gpu,
+    Limits,
+    Platform,
+    Symptom,
+    Unknown,
+    Workers,
+)
 from torchdoctor.model import Commands, Effect, Evidence, Finding, Step
+from torchdoctor.tables import containers
 
 FAMILY = "distributed"
 FINDS = ("shm-too-small",)
@@ -33,8 +46,8 @@ FINDS = ("shm-too-small",)
 SMALL = 1 << 27
 """Bytes of /dev/shm that are too few for most; docker's own is half of that."""
 ENOUGH = 8 << 30
+SEVERAL = 2
 MESSAGES = ("shm-no-space", "loader-bus-error", "shm-segment-failed", "exit-code")
-KUBERNETES = "an emptyDir volume of medium Memory, mounted at /dev/shm"
 
 
 def check(
@@ -42,6 +55,8 @@ def check(
     limits: Limits | Unknown,
     container: Container | Unknown | None,
     platform: Platform | Unknown,
+    workers: tuple[Workers, ...] | Unknown,
+    gpus: tuple[Gpu, ...] | Unknown,
     facts: Facts,
 ) -> Iterator[Finding]:
     """Read who ran out of it, and how large it is."""
@@ -54,6 +69,8 @@ def check(
     )
     said = full or (torn or bus if small else None)
     if said is None:
+        if small and isinstance(container, Container) and isinstance(limits, Limits):
+            yield from _before(limits, container, workers, gpus, _step(container, platform, facts))
         return
     measured = (
         [Evidence("limits.shm", f"{size >> 20} MiB", "df")] if size is not None and small else []
@@ -66,6 +83,37 @@ def check(
         (*distributed.seen(full, torn, bus), *measured),
         (_step(container, platform, facts),),
         confidence="certain" if full and (small or said.name == "shm-no-space") else "likely",
+    )
+
+
+def _before(
+    limits: Limits,
+    container: Container,
+    workers: tuple[Workers, ...] | Unknown,
+    gpus: tuple[Gpu, ...] | Unknown,
+    step: Step,
+) -> Iterator[Finding]:
+    """Say before anything fails that it will: where there is somebody who needs it."""
+    loaders = () if isinstance(workers, Unknown) else [w for w in workers if w.named]
+    cards = () if isinstance(gpus, Unknown) else gpus
+    if not loaders and len(cards) < SEVERAL:
+        return
+    who = "the workers of a DataLoader that runs here" if loaders else f"NCCL on {len(cards)} GPUs"
+    size = limits.shm or 0
+    free = limits.shm_free
+    left = "" if free is None else f", {free >> 20} MiB of it free"
+    whose = {"own": " of its own"}.get(container.ipc or "", "")
+    yield Finding(
+        "shm-too-small",
+        "warning",
+        f"This {container.kind} container has {size >> 20} MiB{whose} of shared memory (/dev/shm)"
+        f"{left}: too little for {who}.",
+        (
+            Evidence("limits.shm", f"{size >> 20} MiB", "/dev/shm"),  # noqa: S108 - a name
+            Evidence("container.kind", container.kind, "the system"),
+        ),
+        (step,),
+        confidence="likely",
     )
 
 
@@ -87,14 +135,22 @@ def _step(
     container: Container | Unknown | None, platform: Platform | Unknown, facts: Facts
 ) -> Step:
     kind = container.kind if isinstance(container, Container) else ""
+    options = [containers.option(kind, need, ENOUGH >> 30) for need in ("shm", "ipc", "gpus")]
+    larger, shared, gpus = options
+    bash: tuple[str, ...] = ()
     title = "Start the container with --shm-size=8g, or with --ipc=host"
-    if kind == "kubernetes":
-        title = f"Give the pod {KUBERNETES}"
+    if larger and not shared:
+        title = containers.start(kind, larger)[0]
+    elif larger and gpus:
+        title = f"{containers.start(kind, larger)[0]}, or with {shared}"
+        bash = containers.start(kind, f"{gpus} {larger}")[1]
     elif not kind and container is None:
         title = "Remove what dead runs left in /dev/shm (nccl-*, torch_*), or make it larger"
     elif not kind:
-        title += f" (Kubernetes: {KUBERNETES})"
-    bash = ("docker run --gpus all --shm-size=8g IMAGE",) if kind in ("", "docker") else ()
+        pod = containers.option("kubernetes", "shm", ENOUGH >> 30)
+        title += f" (Kubernetes: {pod})"
+    if not kind:
+        bash = ("docker run --gpus all --shm-size=8g IMAGE",)
     step = steps.restart_container(
         title,
         why="A container has 64 MB of /dev/shm unless it is told otherwise.",

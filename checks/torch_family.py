@@ -7,8 +7,9 @@ the three alone, or from a package that pins another torch. torchaudio 2.11 and 
 the torch they need, so a resolver takes the newest.
 
 torchvision accepts one torch release up to 0.29.0 and 2.14 or newer from there on; torchaudio
-one up to 2.10, then 2.11 or newer (stable ABI). Nightlies fit within a day of each other. The same
-release in another variant (cu126 beside cpu) is trio-variant-mixed.
+one up to 2.10, then 2.11 or newer (stable ABI). On Linux the files decide where the versions do
+not: a symbol of torch that a companion looks for and that this torch has not. Nightlies fit within
+a day of each other. The same release in another variant (cu126 beside cpu) is trio-variant-mixed.
 
 The fix is to bring the companions to torch, which leaves torch alone; or torch to them.
 
@@ -20,8 +21,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from torchdoctor import choose, steps, trials
-from torchdoctor.facts import Build, Facts, ImportTrial, Symptom, Unknown
+from torchdoctor import choose, loading, steps, trials
+from torchdoctor.facts import Build, Facts, ImportTrial, Linux, SoLoad, Symptom, Unknown
 from torchdoctor.model import CannotTell, Evidence, Finding, Severity, Step
 from torchdoctor.tables import load, releases
 
@@ -47,9 +48,10 @@ def check(
     torchaudio: Build | Unknown | None,
     companion_trials: Mapping[str, ImportTrial] | Unknown,
     symptoms: tuple[Symptom, ...] | Unknown,
+    linux: Linux | Unknown | None,
     facts: Facts,
 ) -> Iterator[Finding]:
-    """Compare the versions with what each companion accepts."""
+    """Compare the versions with what each companion accepts, then what their files look for."""
     builds = zip(COMPANIONS, (torchvision, torchaudio), strict=True)
     present = {name: build for name, build in builds if isinstance(build, Build)}
     if torch is None:
@@ -61,7 +63,8 @@ def check(
             raise CannotTell(f"torch: {torch.reason}")
         return
     fits = {name: releases.fits(name, b.version, torch.version) for name, b in present.items()}
-    odd = {name: build for name, build in present.items() if fits[name] is False}
+    lacking = _lacking(torch, present, linux)
+    odd = {n: build for n, build in present.items() if fits[n] is False or n in lacking}
     if not odd:
         open_ = [name for name, fit in fits.items() if fit is None]
         if open_ and not all(
@@ -71,7 +74,8 @@ def check(
         return
     tries = [trials.of_companion(companion_trials, name) for name in odd]
     said = " and ".join(
-        f"{name} {build.version} (for {_wants(name, build)})" for name, build in odd.items()
+        f"{n} {b.version} ({_of_another(n, b, lacking if fits[n] is not False else {})})"
+        for n, b in odd.items()
     )
     yield Finding(
         "trio-misaligned",
@@ -81,11 +85,35 @@ def check(
         (
             Evidence("torch.version", torch.version, "torch/version.py"),
             *(Evidence(f"{n}.version", b.version, f"{n}/version.py") for n, b in odd.items()),
+            *(e for n, x in lacking.items() for e in loading.evidence(x, f"linux.extensions.{n}")),
             *(item for tried in tries for item in trials.evidence(tried)),
         ),
         tuple(_steps(torch, present, odd, facts)),
         because_of=CAUSES,
     )
+
+
+def _lacking(
+    torch: Build, present: Mapping[releases.Companion, Build], linux: Linux | Unknown | None
+) -> dict[str, SoLoad]:
+    """Return the companions whose files look for symbols that this torch has not, and the first.
+
+    One of another variant looks for those of CUDA; that is trio-variant-mixed.
+    """
+    found: dict[str, SoLoad] = {}
+    for name, misfit in loading.failing_extensions(linux):
+        build = next((b for n, b in present.items() if n == name), None)
+        alike = build is not None and build.tag in (None, torch.tag)
+        if alike and misfit.kind == "symbol" and loading.needs_torch(misfit):
+            found.setdefault(name, misfit)
+    return found
+
+
+def _of_another(name: releases.Companion, build: Build, lacking: Mapping[str, SoLoad]) -> str:
+    """Return what tells that *build* is for another torch."""
+    if name in lacking:
+        return f"it looks for {lacking[name].names[0]}"
+    return f"for {_wants(name, build)}"
 
 
 def _by_message(

@@ -2,8 +2,9 @@ r"""On Windows, the Visual C++ runtime is there, and new enough for this torch.
 
 How it shows: ``Microsoft Visual C++ Redistributable is not installed``, ``[WinError 126] ... Error
 loading "...\torch\lib\c10.dll"``, or ``[WinError 1114] A dynamic link library (DLL)
-initialization routine failed``. With an old runtime, torch from 2.15 on says 126 for shm.dll, and
-prints no hint.
+initialization routine failed``; before torch 1.6 nothing but "DLL load failed: The specified module
+could not be found" (https://github.com/pytorch/pytorch/issues/32916). With an old runtime, torch
+from 2.15 on says 126 for shm.dll, and prints no hint.
 
 Why: torch 2.9 to 2.14 locks mutexes while its DLLs start. msvcp140.dll up to 14.36 faults on that,
 14.39 does not; of what is in between nothing is known, and nothing is said. From 2.14.1 on torch
@@ -49,6 +50,8 @@ WHY = "torch and its DLLs need this runtime, and the newest one serves every rel
 _PARTS = ("msvcp140", "vcruntime140", "concrt140", "vcomp140")
 _FIRST = ("c10.dll", "asmjit.dll", "caffe2_detectron_ops.dll", "caffe2_module_test_dynamic.dll")
 """What torch loads first, by release: named when the runtime is not there."""
+HINTS_SINCE = (1, 6)
+"""The release from which on torch names the DLL, and says when the runtime is not there."""
 
 
 def check(
@@ -139,6 +142,14 @@ def _of_versions(
             (dlls.vc_redist(why=WHY),),
             confidence="likely",
         )
+    elif failed and _is_mute(failed, release) and not has:
+        yield _guess(
+            "vcredist-missing",
+            f"A DLL that torch {release} needs is not found, and this release does not say which: "
+            "mostly vcruntime140_1.dll or msvcp140.dll of the Visual C++ runtime",
+            failed,
+            "possible",
+        )
     elif failed and failed.code == "1114" and not (release and not need) and (unsure or not has):
         carrier = bool(dlls.carriers(distributions, symptoms))
         yield _guess(
@@ -158,6 +169,14 @@ def _of_versions(
             failed,
             "possible" if first else "likely",
         )
+
+
+def _is_mute(failed: dlls.Told, release: str | None) -> bool:
+    """Tell whether *release* is one that neither names a DLL nor looks for the runtime itself."""
+    numbers = (release or "").split(".")[:2]
+    if failed.code != "126" or failed.file or not all(n.isdigit() for n in numbers):
+        return False
+    return tuple(map(int, numbers)) < HINTS_SINCE
 
 
 def _is_nowhere(windows: Windows | Unknown | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -11,6 +12,12 @@ from torchdoctor.facts import Facts
 from torchdoctor.model import Finding, Outcome, Plan
 from torchdoctor.registry import Check, all_checks, load
 from torchdoctor.run import run
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one more than there are cores: many tests wait for a deadline that is promised."""
+    return (os.cpu_count() or 1) + 1
+
 
 Judge = Callable[..., Outcome]
 Planner = Callable[..., Plan]

@@ -1,12 +1,14 @@
 """How the doctor does on public bug reports: exact, right, ordered, and what it said too much.
 
 ``python -m tests.corpus_score`` prints it by family and by kind, each miss, and for every check
-the cases on which it fired. The rules of scoring are those of tests/corpus/README.md.
+the cases, near misses and rebuilt inputs on which it fired. The rules of scoring are those of
+tests/corpus/README.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -14,7 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.near_miss_texts import near_misses
-from torchdoctor import inputs, plan
+from tests.rebuilt_texts import inputs
+from torchdoctor import inputs as reading
+from torchdoctor import plan
 from torchdoctor.facts import Expectation
 from torchdoctor.model import Finding, Plan
 from torchdoctor.reading import machine
@@ -119,9 +123,15 @@ def cases() -> list[Case]:
     return found
 
 
+def vocabulary() -> list[str]:
+    """Return the names of root causes that tests/corpus/VOCABULARY.md explains."""
+    text = (CORPUS / "VOCABULARY.md").read_text("utf-8")
+    return re.findall(r"^- `([a-z0-9-]+)` - ", text, re.MULTILINE)
+
+
 def judge(text: str) -> tuple[tuple[Finding, ...], Plan]:
     """Return the findings and the plan for a pasted *text*."""
-    facts = machine.read(inputs.of_text(text), Expectation())
+    facts = machine.read(reading.of_text(text), Expectation())
     outcomes = run(CHECKS, facts)
     assert not [o for o in outcomes if o.status == "crashed"], [
         o.reason for o in outcomes if o.status == "crashed"
@@ -173,12 +183,15 @@ def fired(scored: Iterable[Scored]) -> str:
     return "\n".join(f"{name}: {' '.join(ids)}" for name, ids in sorted(where.items()))
 
 
-def fired_on_near_misses() -> str:
-    """Return for every finding the near misses on which it was made, ! where above a note."""
+def fired_on(texts: Iterable[tuple[str, str]]) -> str:
+    """Return for every finding the *texts*, pairs of a name and a text, on which it was made.
+
+    ! where it is above a note.
+    """
     where: dict[str, list[str]] = defaultdict(list)
-    for one in near_misses():
-        for finding in judge(one.text)[0]:
-            where[finding.name].append(one.id + "!" * (finding.severity != "note"))
+    for name, text in texts:
+        for finding in judge(text)[0]:
+            where[finding.name].append(name + "!" * (finding.severity != "note"))
     return "\n".join(f"{name}: {', '.join(ids)}" for name, ids in sorted(where.items()))
 
 
@@ -192,7 +205,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     print("\nnot right\n" + misses(scored))
     print("\nfired (! above note)\n" + fired(scored))
     if not word:
-        print("\nfired on near misses\n" + fired_on_near_misses())
+        print("\nfired on near misses\n" + fired_on((one.id, one.text) for one in near_misses()))
+        print("\nfired on rebuilt inputs\n" + fired_on((one.id, one.text) for one in inputs()))
     if word:
         for one in scored:
             print(f"\n{one.case.id}: {one.case.expected} {one.case.order}")

@@ -21,7 +21,9 @@ class NearMiss(NamedTuple):
     """The name of its file and its number there: "gpu 12"."""
     looks_like: str
     is_it: str
-    """The finding that has to come first; "" where nothing is asked."""
+    """The finding that has to come first; "" where nothing above a note may be said."""
+    also: tuple[str, ...]
+    """What else may be said then."""
     why: str
     text: str
 
@@ -29,7 +31,14 @@ class NearMiss(NamedTuple):
 def near_misses() -> list[NearMiss]:
     """Return them all, in the order of the files."""
     return [
-        NearMiss(f"{path.stem} {n}", one["not"], one.get("is", ""), one["why"], one["text"])
+        NearMiss(
+            id=f"{path.stem} {n}",
+            looks_like=one["not"],
+            is_it=one.get("is", ""),
+            also=tuple(one.get("also", ())),
+            why=one["why"],
+            text=one["text"],
+        )
         for path in sorted(FOLDER.glob("*.toml"))
         for n, one in enumerate(tomllib.loads(path.read_text("utf-8"))["input"], 1)
     ]

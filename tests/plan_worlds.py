@@ -21,8 +21,8 @@ import pytest
 
 from tests.checks import make
 from tests.corpus_score import cases
-from torchdoctor import inputs, plan
-from torchdoctor.facts import Conda, Distribution, Expectation, Facts, Unknown
+from torchdoctor import effects, inputs, plan
+from torchdoctor.facts import Build, Conda, Distribution, Expectation, Facts, Unknown
 from torchdoctor.model import Outcome, Plan
 from torchdoctor.reading import machine
 from torchdoctor.registry import Check, all_checks
@@ -107,7 +107,20 @@ def world(number: int) -> tuple[str, Facts]:
         what, known = chance.choice(faults())
         facts = _put(facts, known)
         names.append(what)
-    return f"{number}: {' + '.join(names)}", facts
+    return f"{number}: {' + '.join(names)}", _agreeing(facts)
+
+
+def _agreeing(facts: Facts) -> Facts:
+    """Return *facts* in which a build is owned by the distribution that is listed, as one reads."""
+    listed = () if isinstance(facts.distributions, Unknown) else facts.distributions
+    changes: dict[str, object] = {}
+    for name in effects.FAMILY:
+        build = getattr(facts, name)
+        owner = build.distribution if isinstance(build, Build) else None
+        same = [d for d in listed if owner and (d.name, d.version) == (name, owner.version)]
+        if same and same[0] is not owner:
+            changes[name] = replace(build, distribution=same[0])
+    return replace(facts, **changes)  # type: ignore[arg-type] # fields of Facts
 
 
 def _put(facts: Facts, known: Known) -> Facts:

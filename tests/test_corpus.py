@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.corpus_score import CHECKS, Case, Scored, cases, score
+from tests.corpus_score import CHECKS, Case, Scored, cases, score, vocabulary
+from tests.rebuilt_texts import inputs as rebuilt
 from torchdoctor import inputs
 from torchdoctor.facts import Expectation
 from torchdoctor.reading import machine
@@ -19,6 +20,12 @@ NOT_YET: Mapping[str, str] = {}
 
 SAID_TOO_MUCH: Mapping[str, list[str]] = {}
 """Cases on which something is said that no label names. One that is cured has to leave the list."""
+
+NO_TEXT_TELLS: Mapping[str, str] = {
+    "path-dll-conflict": "which file a process took is in the files only: checks/test_dll_path.py",
+    "dll-missing": "which DLL is absent is in the import tables only: checks/test_dll_closure.py",
+}
+"""Root causes of which no text can be the first finding, and where they are found instead."""
 
 NOT_IN_ORDER: Mapping[str, str] = {}
 """Hard cases whose plan does not clear what is expected in the order expected, and why."""
@@ -68,6 +75,21 @@ def test_a_healthy_machine_is_left_alone(scored: dict[str, Scored], name: str) -
     assert scored[name].above_note == []
     assert scored[name].plan.steps == ()
     assert scored[name].plan.verdict == "healthy"
+
+
+def test_each_root_cause_is_the_first_finding_on_some_input(scored: dict[str, Scored]) -> None:
+    first = {one.above_note[0] for one in scored.values() if one.above_note}
+    first |= {one.cause for one in rebuilt()}
+    names = [name for name in vocabulary() if name != "healthy"]
+    assert [n for n in names if n not in first and n not in NO_TEXT_TELLS] == []
+    assert [n for n in NO_TEXT_TELLS if n in first or n not in names] == []
+
+
+def test_each_label_is_a_root_cause_that_is_explained() -> None:
+    known = {*vocabulary()}
+    used = {n for c in CASES.values() for n in (c.expected, *c.acceptable, *c.order)}
+    used |= {one.cause for one in rebuilt()}
+    assert sorted(used - known) == []
 
 
 def families(*names: str) -> list[Case]:

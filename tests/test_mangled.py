@@ -33,6 +33,9 @@ WHOLE_BY_ITSELF = {
     ("081-p2p-broken-by-driver-545", "half its lines 2"): (
         "a run that hangs, and works without P2P, is left: a comparison that lacks nothing"
     ),
+    ("255-a6000-docker-iommu", "half its lines 1"): (
+        "NCCL's log of a start is left, without the words that it hangs: nothing is wrong in it"
+    ),
 }
 """What is left of a report by chance and reads as a report of something else."""
 SAID_OF_CLEAN = {
@@ -43,6 +46,7 @@ SAID_OF_CLEAN = {
     "094-nccl-differs-between-nodes": "listings of two nodes",
     "106-healthy-blackwell-wsl": "its collect_env lacks Python, toolkit and driver",
     "115-hard-cpu-build-and-newer-torchvision": "'CUDA version: 12.5' beside a build for no GPU",
+    "264-cu131-index-does-not-exist": "pip found no torch, and its Python is not named",
 }
 """Reports as they were published of which something truly cannot be read, and what."""
 NOTHING = Facts(expectation=Expectation())

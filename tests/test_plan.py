@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import permutations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torchdoctor import plan
@@ -120,6 +120,27 @@ def test_a_way_that_uncovers_a_dearer_fault_is_not_taken() -> None:
     assert steps_of(made) == ["dear"]
 
 
+def test_what_does_for_both_is_taken_although_it_is_offered_for_one() -> None:
+    all_of_it = step("new-environment", cost=20, layer=Layer.ENVIRONMENT, a="good", b="good")
+    both = step("both", cost=9, a="good", b="good")
+    made = planned([fault("a", all_of_it), fault("b", all_of_it, both)], a="bad", b="bad")
+    assert steps_of(made) == ["both"]
+
+
+def test_each_of_several_findings_of_one_name_is_cured_where_one_of_them_stays() -> None:
+    cures = {"a": (step("fix-a", a="good"),), "b": (step("fix-b", b="good"),), "c": ()}
+
+    def look(facts: Facts) -> Iterator[Finding]:
+        for name, own in cures.items():
+            if variables(facts)[name] == "bad":
+                yield Finding("many", "error", name, (), own)
+
+    check = Check("many", "test", "", ("facts",), frozenset(), (), ("many",), look)
+    made = planned([check], a="bad", b="bad", c="bad")
+    assert sorted(steps_of(made)) == ["fix-a", "fix-b"]
+    assert [f.summary for f in made.remaining] == ["c"]
+
+
 def test_a_fault_without_a_step_remains_and_the_others_are_cured() -> None:
     made = planned([fault("a"), fault("b", step("fix-b", b="good"))], a="bad", b="bad")
     assert steps_of(made) == ["fix-b"]
@@ -194,6 +215,7 @@ def worlds(draw: st.DrawFn) -> tuple[list[Check], dict[str, str]]:
     return checks, {name: draw(st.sampled_from(["good", "bad"])) for name in NAMES}
 
 
+@settings(deadline=None)  # other programs may keep the machine busy
 @given(worlds(), st.randoms(use_true_random=False))
 def test_a_plan_keeps_its_promises(
     world: tuple[list[Check], dict[str, str]], chance: random.Random

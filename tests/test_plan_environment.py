@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
+import pytest
+
+from tests import plan_worlds
 from tests.checks import make
 from torchdoctor import plan
 from torchdoctor.facts import Conda, CondaPackage, Facts
@@ -73,3 +76,26 @@ def test_a_new_environment_beats_the_steps_that_it_takes_the_place_of() -> None:
 
 def test_it_is_not_taken_for_what_a_smaller_step_cures() -> None:
     assert not names(made(replace(MIXED, symptoms=())))[0].startswith(FRESH)
+
+
+def worth(one: Plan) -> tuple[int, int, int]:
+    errors = sum(f.severity == "error" for f in one.remaining)
+    return errors, len(left(one)), cost(one)
+
+
+@pytest.mark.parametrize(
+    "numbers", [range(60), pytest.param(range(60, 3000), marks=pytest.mark.slow)]
+)
+def test_wherever_it_is_taken_every_plan_without_it_leaves_more_or_costs_more(
+    numbers: range,
+) -> None:
+    without = without_fresh_ones()
+    taken = 0
+    for number in numbers:
+        name, facts = plan_worlds.world(number)
+        one = made(facts)
+        if any(step.startswith(FRESH) for step in names(one)):
+            other = made(facts, without)
+            assert worth(one) < worth(other), (name, names(one), names(other))
+            taken += 1
+    assert taken

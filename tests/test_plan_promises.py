@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -12,21 +12,10 @@ from tests import plan_worlds
 from torchdoctor import plan, standing
 from torchdoctor.facts import Facts
 from torchdoctor.model import Finding, Outcome, Plan, Step, verdict
+from torchdoctor.replay import Replay
 from torchdoctor.run import run
 
-SAMPLE, ALL, BATCH = 200, 10_000, 490
-ALWAYS = frozenset(
-    (
-        "hides what a fresh look finds",
-        "another verdict",
-        "leaves what it claims to clear",
-        "is worse than doing nothing",
-        "differs with the order of the checks",
-    )
-)
-"""Promises without an exception. The others are about the best plan, which a bounded search may
-miss where faults contradict each other; so many of a hundred plans may."""
-MOST_OF_A_HUNDRED = 2
+SAMPLE, ALL, BATCH = 100, 10_000, 495
 
 
 def above_note(findings: Iterable[Finding]) -> list[Finding]:
@@ -60,16 +49,25 @@ def after(facts: Facts, steps: Iterable[Step]) -> Facts:
     return facts
 
 
+Look = Callable[[Facts], list[Finding]]
+
+
 def found_in(facts: Facts) -> list[Finding]:
     """Return what a fresh look finds."""
     return above_note(plan.findings_of(run(CHECKS, facts)))
 
 
-def one_step_each(facts: Facts) -> list[Step]:
+def looking() -> Look:
+    """Return a look that does not ask again what it has asked, for plans to compare with."""
+    replay = Replay(CHECKS)
+    return lambda facts: above_note(plan.findings_of(replay.run(facts)))
+
+
+def one_step_each(facts: Facts, look: Look) -> list[Step]:
     """Return the plain plan: the cheapest step of each finding, also of those that come up then."""
     steps: dict[str, Step] = {}
     seen: set[str] = set()
-    while new := [f for f in found_in(after(facts, steps.values())) if f.name not in seen]:
+    while new := [f for f in look(after(facts, steps.values())) if f.name not in seen]:
         for finding in new:
             seen.add(finding.name)
             for step in sorted(finding.steps, key=lambda s: s.cost)[:1]:
@@ -83,11 +81,11 @@ def contradict(steps: list[Step], facts: Facts) -> bool:
     return any(standing.undoes(one, other) for one in done for other in done)
 
 
-def left_by(facts: Facts, steps: list[Step]) -> list[Finding]:
+def left_by(facts: Facts, steps: list[Step], look: Look) -> list[Finding]:
     """Return what is left after *steps*, with what has no step and is only out of sight."""
     end = after(facts, steps)
-    seen = found_in(end)
-    out_of_sight = found_in(standing.as_tried(facts, end))
+    seen = look(end)
+    out_of_sight = look(standing.as_tried(facts, end))
     return seen + [f for f in out_of_sight if not f.steps and f.name not in names(seen)]
 
 
@@ -106,6 +104,7 @@ def broken_promises(facts: Facts, number: int) -> list[str]:
     outcomes = run(CHECKS, facts)
     found = above_note(plan.findings_of(outcomes))
     made = plan.make(CHECKS, facts, outcomes)
+    look = looking()
     steps = [planned.step for planned in made.steps]
     end = after(facts, steps)
     fresh = found_in(end)
@@ -118,17 +117,17 @@ def broken_promises(facts: Facts, number: int) -> list[str]:
         "leaves what it claims to clear": {
             n for n in claimed & set(left) if left[n] >= names(found)[n]
         },
-        "adds something, and is no better": (
-            weight(made.remaining) >= weight(found)
-            and set(left) - set(names(found)) - hidden(outcomes)
-        ),
+        "adds something": set(left) - set(names(found)) - hidden(outcomes),
         "is worse than doing nothing": weight(made.remaining) > weight(found),
         "has a step that clears nothing": [s.step.name for s in made.steps if not s.clears],
-        "leaves what a step of its own would cure": curable(made, end, fresh),
+        "leaves what a step of its own would cure": curable(made, end, fresh, look),
+        "makes a check crash": [o.check for o in made.outcomes if o.status == "crashed"],
         "differs with the order of the checks": _in_another_order(facts, made, number),
     }
-    plain = one_step_each(facts)
-    if weight(made.remaining) >= weight(left_by(facts, plain)) and not contradict(plain, facts):
+    plain = one_step_each(facts, look)
+    if weight(made.remaining) >= weight(left_by(facts, plain, look)) and not contradict(
+        plain, facts
+    ):
         broken["costs more than a step for each"] = cost(steps) > cost(plain)
         broken["is longer than a step for each"] = len(steps) > len(plain)
     return [f"{what}: {value}" for what, value in broken.items() if value]
@@ -143,7 +142,7 @@ def hides(facts: Facts, made: Plan, end: Facts, fresh: list[Finding]) -> set[str
     return unsaid & set(names(found_in(standing.as_tried(facts, end))))
 
 
-def curable(made: Plan, end: Facts, fresh: list[Finding]) -> list[str]:
+def curable(made: Plan, end: Facts, fresh: list[Finding], look: Look) -> list[str]:
     """Return the steps that a plan leaves out although they cure what is seen, and undo nothing."""
     taken = [planned.step for planned in made.steps]
     done: dict[str, str] = {}
@@ -156,7 +155,7 @@ def curable(made: Plan, end: Facts, fresh: list[Finding]) -> list[str]:
         for step in finding.steps
         if step.name not in {s.name for s in taken}
         and not standing.undoes(standing.touched(step, end), done)
-        and weight(found_in(step.effect(end))) < weight(fresh)
+        and weight(look(step.effect(end))) < weight(fresh)
     ]
 
 
@@ -174,10 +173,9 @@ def look_at(numbers: range) -> None:
     missed: list[str] = []
     for number in numbers:
         name, facts = plan_worlds.world(number)
-        broken = broken_promises(facts, number)
-        assert not [what for what in broken if what.partition(":")[0] in ALWAYS], (name, broken)
-        missed += [f"{name}: {broken}"] if broken else []
-    assert len(missed) * 100 <= MOST_OF_A_HUNDRED * len(numbers), missed
+        if broken := broken_promises(facts, number):
+            missed.append(f"{name}: {broken}")
+    assert not missed, "\n".join(missed)
 
 
 def test_the_worlds_show_the_faults_of_nearly_every_check() -> None:

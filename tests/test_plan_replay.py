@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from tests import plan_worlds
 from tests.checks import make
 from torchdoctor.facts import Facts, Platform, Unknown
-from torchdoctor.model import CannotTell, Finding
+from torchdoctor.model import CannotTell, Finding, Layer, Step
 from torchdoctor.registry import Check
 from torchdoctor.replay import Replay
 from torchdoctor.run import run
@@ -73,6 +73,50 @@ def test_facts_that_a_check_made_others_of_are_ordinary_facts() -> None:
     assert made == [Facts(platform=make.linux(), variables={})]
     assert type(made[0]) is Facts
     assert {f.name for f in fields(made[0])} == {f.name for f in fields(Facts)}
+
+
+def test_a_check_may_go_through_all_fields() -> None:
+    facts = Facts(platform=make.linux(), variables={"A": "1"})
+
+    def look(facts: Facts) -> Iterator[Finding]:
+        said = {name: getattr(facts, name) for name in facts.__slots__}
+        yield Finding("a", "error", f"{said['variables']} {len(said)}", ())
+
+    again = Replay({"a": a_check("a", look, "facts")})
+    assert again.run(facts)[0].findings[0].summary == f"{{'A': '1'}} {len(fields(Facts))}"
+    other = again.run(replace(facts, variables={}), facts)
+    assert other[0].findings[0].summary.startswith("{} ")
+
+
+def test_what_is_told_of_the_first_facts_is_not_asked_again() -> None:
+    again = replay()
+    facts = Facts(platform=make.linux(), driver=make.driver())
+    checks = {
+        "system": a_check("system", says_the_system, "platform"),
+        "driver": a_check("driver", says_the_driver, "facts"),
+    }
+    again.told(facts, run(checks, facts))
+    RUNS.clear()
+    again.run(replace(facts, driver=make.driver("470.1")), facts)
+    # What a check that is given all facts has read of them is not known.
+    assert RUNS == {"driver": 1}
+    again.run(replace(facts, platform=make.windows()), facts)
+    assert RUNS == {"driver": 2, "system": 1}
+
+
+def test_what_a_step_reads_later_counts_as_read() -> None:
+    def look(facts: Facts) -> Iterator[Finding]:
+        effect = lambda after: replace(after, variables={"A": repr(facts.driver)})  # noqa: E731
+        step = Step("one", "one", "", Layer.PACKAGES, 1, effect)
+        yield Finding("a", "error", "a", (), (step,))
+
+    again = Replay({"a": a_check("a", look, "facts")})
+    old = Facts(platform=make.linux(), driver=make.driver("470.1"))
+    new = replace(old, driver=make.driver("580.1"))
+    (step,) = again.run(old)[0].findings[0].steps
+    assert "470.1" in str(step.effect(old).variables)
+    (step,) = again.run(new, old)[0].findings[0].steps
+    assert "580.1" in str(step.effect(new).variables)
 
 
 def test_a_replay_says_what_a_fresh_run_says() -> None:

@@ -2,36 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-from typing import NamedTuple
-
 import pytest
 
 from tests.corpus_score import judge
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-FOLDER = Path(__file__).parent / "rebuilt"
-
-
-class Rebuilt(NamedTuple):
-    """A text, and the confirmed cause of what it shows."""
-
-    cause: str
-    text: str
-    source: str
-
-
-def inputs() -> list[Rebuilt]:
-    return [
-        Rebuilt(one["cause"], one["text"], one["source"])
-        for path in sorted(FOLDER.glob("*.toml"))
-        for one in tomllib.loads(path.read_text("utf-8"))["input"]
-    ]
+from tests.rebuilt_texts import Rebuilt, inputs
 
 
 @pytest.mark.parametrize("one", inputs(), ids=lambda one: f"{one.cause}: {one.source[:50]}")

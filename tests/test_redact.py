@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
+from tests.compare import machines
+from tests.redaction.secrets import person
+from tests.redaction.seeds import seeded, survivors
+from torchdoctor import inputs, plan
 from torchdoctor.child import Run, Stream
+from torchdoctor.confidential import GONE
+from torchdoctor.facts import Expectation
+from torchdoctor.reading import machine
 from torchdoctor.redact import redact
-from torchdoctor.snapshot import Snapshot, dump
+from torchdoctor.registry import all_checks
+from torchdoctor.run import run
+from torchdoctor.snapshot import Snapshot, dump, parse
 
+CHECKS = all_checks()
 WHO = {"user": "jdoe", "host": "gpu-box-7", "home": "/home/jdoe"}
 
 
 def redacted(data: Mapping[str, object] | None = None, text: str = "", **who: str) -> str:
-    run = Run(
+    one = Run(
         ("/home/jdoe/v/bin/python",), "answered", data=data or {}, stderr=Stream(text, 1, "x")
     )
-    return dump(redact(Snapshot("now", {"p": run}, {"cwd": "/home/jdoe/w"}), **(WHO | who)))
+    return dump(redact(Snapshot("now", {"p": one}, {"cwd": "/home/jdoe/w"}), **(WHO | who)))
 
 
 SECRETS = {
@@ -101,3 +113,119 @@ def test_a_common_user_name_is_no_word_to_hunt() -> None:
 
 def test_it_says_that_it_is_redacted() -> None:
     assert json.loads(redacted())["redacted"] is True
+
+
+# ---- what must stay ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "tokenizers==0.15.2 tokenizers 0.15.2",
+        "nvidia-cudnn-cu12         9.1.0.70",
+        '"nvidia-cublas-cu12": "12.1.3.1"',
+        "opencv-python             4.10.0.84",
+        "Driver Version: 12.1.3.4",
+        "undefined symbol: _ZN3c104cuda9SetDeviceEab12Cd34Ef56",
+        "?reportAndThrow@SomethingL0ng1@c10@@SAXPEBD0@Z",
+        "cudaErrorNoKernelImageForDevice cudaErrorCompatNotSupportedOnDevice",
+        "git_version = 'f404a070611ccffda607bc65e4636d8ff404a070'",
+        "torch-2.9.1+cu128-cp311-cp311-manylinux_2_28_x86_64.whl",
+        "WORLD_SIZE=2 CUDA_VISIBLE_DEVICES=0,1 USE_CUDA=ON",
+        "NCCL_SOCKET_IFNAME=eth7",
+        "--max-tokens 4096 --pin-memory yes",
+        "ERROR: Could not find a version that satisfies the requirement torch",
+        "WARNING: Ignoring invalid distribution ~orch (/srv/v/lib)",
+        "c10::Error at::native::empty",
+        "https://download.pytorch.org/whl/cu128/torch-2.9.1%2Bcu128-cp311-cp311-win_amd64.whl",
+        "https://index.example.org/simple/torch/",
+        "/home/conda/feedstock_root/build_artifacts/libtorch_1700000000000/work",
+    ],
+)
+def test_what_only_looks_like_a_secret_stays(kept: str) -> None:
+    assert json.loads(redacted({"x": kept}))["probes"]["p"]["data"]["x"] == kept
+
+
+def test_the_secret_after_its_option_is_taken_out_of_a_command() -> None:
+    one = Run(("curl", "--token", "plainword", "-u", "me:other"), "answered")
+    out = redact(Snapshot("now", {"p": one}), **WHO).probes["p"].command
+    assert out == ("curl", "--token", GONE, "-u", GONE)
+
+
+def test_names_that_become_alike_stay_two() -> None:
+    data = {"files": {"/home/ann/x": 1, "/home/bob/x": 2}}
+    out = json.loads(redacted(data))["probes"]["p"]["data"]["files"]
+    assert sorted(out.values()) == [1, 2]
+
+
+def test_a_user_who_is_called_as_a_word_that_machines_say_is_hidden_in_paths_only() -> None:
+    text = "torch is broken in /srv/torch/x"
+    out = redacted({"x": text}, user="torch", home="/srv/torch")
+    assert json.loads(out)["probes"]["p"]["data"]["x"] == "torch is broken in /home/user/x"
+
+
+def test_an_address_has_one_stand_in_wherever_it_is_written() -> None:
+    data = {"own": ["10.1.2.3"], "line": "MASTER_ADDR=10.1.2.3 tcp://10.1.2.3:29500"}
+    out = json.loads(redacted(data))["probes"]["p"]["data"]
+    assert out["line"].count(out["own"][0]) == 2
+
+
+# ---- the proof: secrets of many kinds, in many places ------------------------------------------
+
+CORPUS = Path(__file__).parent / "corpus"
+SYSTEMS = ("linux", "linux", "win32", "darwin")
+PUT = 24
+BATCHES = [range(first, first + 25) for first in range(0, 500, 25)]
+
+
+def a_snapshot(number: int) -> dict[str, object]:
+    """Return what a snapshot may hold: a look at this machine, or a public report."""
+    if number % 2:
+        return machines.base()
+    reports = sorted(CORPUS.glob("*/input.txt"))
+    text = reports[number // 2 % len(reports)].read_text("utf-8", "replace")
+    snapshot = Snapshot("now", {"text x": Run((), "answered", stdout=Stream(text, len(text)))})
+    made: dict[str, object] = json.loads(dump(snapshot))
+    return made
+
+
+def judged(snapshot: Snapshot) -> list[tuple[object, ...]]:
+    """Return what is found, by all but the values that are shown."""
+    outcomes = run(CHECKS, machine.read(snapshot, Expectation()))
+    return [
+        (f.name, f.severity, f.confidence, f.because_of, [e.fact for e in f.evidence])
+        for f in plan.findings_of(outcomes)
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "numbers", [pytest.param(range(5), marks=pytest.mark.sample), *BATCHES], ids=str
+)
+def test_no_seeded_secret_survives_and_no_finding_changes(numbers: range) -> None:
+    kinds: set[str] = set()
+    for number in numbers:
+        rng = random.Random(number)  # noqa: S311 - the same every time
+        who = person(rng, rng.choice(SYSTEMS))
+        document, put = seeded(a_snapshot(number), who, rng, PUT)
+        before = parse(json.dumps(document).encode(), "x")
+        after = redact(before, user=who.user, host=who.host, home=who.home)
+        assert survivors(dump(after), put) == [], number
+        assert judged(after) == judged(before), number
+        kinds |= {secret.kind for secret, _ in put}
+    assert len(kinds) > 3 * len(numbers) // 4
+
+
+def test_the_seeds_are_seen_where_nothing_is_taken_out() -> None:
+    rng = random.Random(0)  # noqa: S311 - the same every time
+    who = person(rng, "linux")
+    document, put = seeded(machines.base(), who, rng, 200)
+    text = dump(parse(json.dumps(document).encode(), "x"))
+    found = {id(secret) for secret, _, _ in survivors(text, put)}
+    assert len(found) == len(put)
+
+
+def test_a_report_means_the_same_after_redaction() -> None:
+    for report in sorted(CORPUS.glob("*/input.txt"))[::12]:
+        snapshot = inputs.read([str(report)])
+        assert judged(redact(snapshot, **WHO)) == judged(snapshot), report

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import cast
 
 from torchdoctor.facts import Facts, Platform, Unknown
-from torchdoctor.model import CannotTell, Finding, Outcome, Severity
+from torchdoctor.model import CannotTell, Evidence, Finding, Outcome, Severity
 from torchdoctor.registry import Check
 from torchdoctor.run import in_order, run
 
@@ -116,3 +117,18 @@ def test_a_check_does_not_wait_for_one_that_was_left_out() -> None:
 def test_the_order_is_that_of_after() -> None:
     checks = {c.name: c for c in (check("a", nothing, after=("b",)), check("b", nothing))}
     assert in_order(checks) == ("b", "a")
+
+
+def test_a_message_is_not_unexplained_where_another_finding_stands_on_it() -> None:
+    error = Evidence("symptoms", "RuntimeError: it fails", "train.log")
+    other = Evidence("symptoms", "ValueError: so does this", "train.log")
+
+    def explains(**_: object) -> Iterator[Finding]:
+        yield Finding("cause", "error", "it is so", (error,))
+
+    def echo(**_: object) -> Iterator[Finding]:
+        for said in (error, other):
+            yield Finding("message-unexplained", "note", "no check knows it", (said,))
+
+    result = outcomes(check("a", explains), replace(check("b", echo), echoes=True))
+    assert [finding.evidence for finding in result["b"].findings] == [(other,)]

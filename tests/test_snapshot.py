@@ -116,7 +116,7 @@ def test_a_file_that_is_too_large_is_refused_without_being_read(tmp_path: Path) 
     path = tmp_path / "huge.json"
     with path.open("wb") as file:
         file.truncate(200 * 1024 * 1024)  # sparse: 200 MB that take no room
-    with pytest.raises(DoctorError, match=r"huge\.json has 200 MB; .* at most 64 MB"):
+    with pytest.raises(DoctorError, match=r"huge\.json has 200 MB; .* at most 16 MB"):
         load(path)
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from tests.checks import make
-from torchdoctor import choose, steps
+from torchdoctor import choose, distributed_steps, steps
 from torchdoctor.facts import Facts
 
 LINUX = Facts(platform=make.linux())
@@ -37,8 +41,31 @@ def test_the_packages_of_a_system_are_brought_by_its_own_installer() -> None:
     assert debian.bash[-1] == "sudo apt-get install -y gcc"
     red_hat = Facts(platform=make.linux(distribution="rocky", like=("rhel",)))
     assert steps.system_install(red_hat, apt="a", dnf="b").bash == ("sudo dnf install -y b",)
-    for other in (Facts(), Facts(platform=make.linux(distribution="alpine", like=()))):
-        assert not steps.system_install(other, apt="a", dnf="b")
+    alpine = Facts(platform=make.linux(distribution="alpine", like=()))
+    assert steps.system_install(alpine, apt="a", dnf="b", apk="c").bash == ("sudo apk add c",)
+    assert not steps.system_install(alpine, apt="a", dnf="b")
+    assert not steps.system_install(Facts(platform=make.windows()), apt="a", dnf="b")
+
+
+@pytest.mark.parametrize("there", ["apt-get", "dnf", "apk", None])
+def test_where_the_system_is_not_known_the_installer_that_is_there_is_taken(
+    there: str | None, tmp_path: Path
+) -> None:
+    for name in (there, "sudo") if there else ("sudo",):
+        program = tmp_path / name
+        program.write_text(f'#!/bin/sh\necho {name} "$@"\n')
+        program.chmod(0o755)
+    (line,) = steps.system_install(Facts(), apt="one", dnf="two", apk="three").bash
+    done = subprocess.run(
+        ["/bin/bash", "-ec", line],
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    wanted = {"apt-get": "install -y one", "dnf": "install -y two", "apk": "add three"}
+    said = done.stdout.splitlines()
+    assert said[-1:] == ([f"sudo {there} {wanted[there]}"] if there else [])
 
 
 def test_a_cpu_build_that_is_a_guess_says_so() -> None:
@@ -51,3 +78,26 @@ def test_a_cpu_build_that_is_a_guess_says_so() -> None:
     choice = choose.choose(known, release="2.4.1")
     assert choice is not None
     assert "no GPU is told of" not in steps.change_build(known, choice, why="x").title
+
+
+def test_a_value_that_is_to_be_filled_in_is_no_value() -> None:
+    facts = Facts(variables={"GLOO_SOCKET_IFNAME": "lo", "A": "1"})
+    open_ = distributed_steps.assign("GLOO_SOCKET_IFNAME", "<interface>", why="", settles=())
+    assert open_.effect(facts).variables == {"A": "1"}
+    assert not open_.commands
+    known = distributed_steps.assign("GLOO_SOCKET_IFNAME", "eth0", why="", settles=())
+    assert known.effect(facts).variables == {"GLOO_SOCKET_IFNAME": "eth0", "A": "1"}
+    assert known.commands.bash == ("export GLOO_SOCKET_IFNAME=eth0",)
+
+
+def test_a_companion_of_a_torch_from_elsewhere_is_built_as_that_torch_is() -> None:
+    # The default index has a CUDA build of this release, and this torch is none.
+    torch = make.build("2.5.1", tag="cpu")
+    facts = Facts(platform=make.linux(), interpreter=make.interpreter("3.12.1"), torch=torch)
+    step = steps.align_companions(facts, ["torchvision"], why="")
+    assert step is not None
+    assert "torchvision==0.20.1+cpu" in step.commands.bash[0]
+    usual = replace(facts, torch=make.build("2.5.1", tag="cu124", cuda="12.4"))
+    step = steps.align_companions(usual, ["torchvision"], why="")
+    assert step is not None
+    assert "torchvision===0.20.1" in step.commands.bash[0]

@@ -8,3 +8,17 @@ __version__ = "0.1.0"
 _above = _path.dirname(_path.dirname(_path.realpath(__file__)))  # noqa: PTH120 - pathlib is slow
 if _path.isfile(_path.join(_above, "pyproject.toml")):  # noqa: PTH113, PTH118
     __path__.append(_above)
+
+TYPE_CHECKING = False  # as type checkers read it; importing typing would cost more than this does
+if TYPE_CHECKING:
+    from torchdoctor.diagnosis import diagnose
+
+__all__ = ["__version__", "diagnose"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "diagnose":  # only a program that asks for it pays
+        from torchdoctor.diagnosis import diagnose  # noqa: PLC0415
+
+        return diagnose
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

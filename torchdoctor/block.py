@@ -17,6 +17,8 @@ WIDTH = 76
 
 def wrap(snapshot: Snapshot) -> str:
     """Return *snapshot* as lines of ASCII between its two marks."""
-    packed = base64.b64encode(zlib.compress(dump(snapshot).encode(), 9)).decode()
+    packed = base64.b64encode(
+        zlib.compress(dump(snapshot).encode("utf-8", "backslashreplace"), 9)
+    ).decode()
     rows = [packed[start : start + WIDTH] for start in range(0, len(packed), WIDTH)]
     return "\n".join([f"{BEGIN} {SCHEMA}-----", *rows, END, ""])

@@ -16,7 +16,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal
@@ -57,15 +57,20 @@ class Run:
     stdout: Stream = Stream()
     stderr: Stream = Stream()
     data: Mapping[str, object] = field(default_factory=dict)
+    began: float | None = None
+    """When it was started: by the monotonic clock, in a snapshot since the look began."""
 
 
 class _Drain(threading.Thread):
     """Read one pipe to its end; keep both ends of it, and the answer lines of a probe."""
 
-    def __init__(self, pipe: IO[bytes], *, answers: bool) -> None:
+    def __init__(
+        self, pipe: IO[bytes], *, answers: bool, hears: Callable[[object], None] | None = None
+    ) -> None:
         super().__init__(daemon=True)
         self._pipe = pipe
         self._answers = answers
+        self._hears = hears
         self._line = bytearray()
         self._head = bytearray()
         self._tail = bytearray()
@@ -102,6 +107,9 @@ class _Drain(threading.Thread):
         if self._answers and line.startswith(b"{"):
             with contextlib.suppress(ValueError, RecursionError):
                 answer = json.loads(line)
+                far = answer.pop("progress", None)
+                if far is not None and self._hears is not None:
+                    self._hears(far)
                 self.data.update(answer)
                 if answer.get("done") is True:
                     self.done.set()
@@ -138,11 +146,13 @@ def run_probe(  # noqa: PLR0913 - a child has that many sides
     timeout: float,
     folder: str,
     environ: Mapping[str, str],
+    hears: Callable[[object], None] | None = None,
 ) -> Run:
     """Run a probe's *source* under the interpreter *python* and return its answer.
 
     *timeout* is in seconds; *folder* is the neutral working folder; *environ* is the whole
-    environment of the child.
+    environment of the child. *hears* is told, in another thread, what the probe says of its
+    progress; that is no part of the answer.
     """
     command = (*python, "-", json.dumps(options, ensure_ascii=True))
     return run(
@@ -152,6 +162,7 @@ def run_probe(  # noqa: PLR0913 - a child has that many sides
         environ=environ,
         stdin=source.encode("ascii"),
         answers=True,
+        hears=hears,
     )
 
 
@@ -163,6 +174,7 @@ def run(  # noqa: PLR0913 - a child has that many sides
     environ: Mapping[str, str],
     stdin: bytes = b"",
     answers: bool = False,
+    hears: Callable[[object], None] | None = None,
 ) -> Run:
     """Run *command* for at most *timeout* seconds; see :class:`Run` for what comes back.
 
@@ -193,7 +205,7 @@ def run(  # noqa: PLR0913 - a child has that many sides
     assert process.stdin is not None and process.stdout is not None  # noqa: PT018
     assert process.stderr is not None
     out, err = (
-        _Drain(process.stdout, answers=answers),
+        _Drain(process.stdout, answers=answers, hears=hears),
         _Drain(process.stderr, answers=False),
     )
     threading.Thread(target=_feed, args=(process.stdin, stdin), daemon=True).start()
@@ -217,7 +229,24 @@ def run(  # noqa: PLR0913 - a child has that many sides
         stdout=out.stream(),
         stderr=err.stream(),
         data=dict(out.data),
+        began=start,
     )
+
+
+def passed_through(command: Sequence[str], environ: Mapping[str, str]) -> int | str:
+    """Run the user's own *command* on the user's terminal, for as long as it takes.
+
+    Returns its exit status (a signal's number with a minus), or why it could not be started.
+    An interrupt reaches it as it would without us.
+    """
+    try:
+        with subprocess.Popen(command, env=dict(environ)) as process:
+            while process.poll() is None:
+                with contextlib.suppress(KeyboardInterrupt):  # it has had it, too, and decides
+                    process.wait()
+            return process.returncode
+    except (OSError, ValueError) as error:
+        return getattr(error, "strerror", None) or str(error)
 
 
 class Watched:

@@ -12,17 +12,27 @@ Where none fits, what excludes them all is told, and the smallest thing to give 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import combinations
+from operator import attrgetter
 from typing import TYPE_CHECKING, Literal
 
 from packaging.utils import canonicalize_name
 
 from torchdoctor import constraints
 from torchdoctor.constraints import Constraint, Wish
-from torchdoctor.facts import NOT_COLLECTED, Build, Driver, Facts, Interpreter, Platform, Unknown
+from torchdoctor.facts import (
+    NOT_COLLECTED,
+    Build,
+    Driver,
+    Expectation,
+    Facts,
+    Interpreter,
+    Platform,
+    Unknown,
+)
 from torchdoctor.installers import Beside, Package
 from torchdoctor.tables import builds, drivers, load, neighbours, platforms, releases
 
@@ -31,11 +41,20 @@ if TYPE_CHECKING:
 
 Accelerator = builds.Kind
 Candidate = tuple[str, builds.Build]
+_Expected = tuple[Literal["cpu", "cuda", "rocm", "xpu", "mps"] | None, str | None, int | None]
 Kind = Literal["neighbour", "torch", "gpu", "cpu", "python", "environment", "driver", "system"]
 """What can be given up."""
 
 PYTHONS = ("3.12", "3.13", "3.11", "3.10")
 """For a new environment, the one with most wheels first."""
+_ASKED = (
+    *("platform", "interpreter", "driver", "gpus", "toolkits"),
+    *("torch", "torchvision", "torchaudio"),
+)
+"""The facts that say which build fits, where nothing beside torch holds it back; what is expected
+of the machine is another.
+"""
+_asked_of = attrgetter(*_ASKED)
 FEW = 3
 """So many builds are named one by one."""
 
@@ -114,6 +133,19 @@ def choose(
         return None
     public = release.partition("+")[0] if release else ""
     wish = Wish(public, accelerator, python, beside=False, keep=True)
+    said = facts.expectation
+    expected = said.accelerator, said.cuda_at_least, said.gpus_at_least
+    return _chosen(wish, expected, *_asked_of(facts))
+
+
+@functools.lru_cache(512)
+def _chosen(wish: Wish, expected: _Expected, *asked: object) -> Choice | None:
+    """Return the best set for what is *asked* of a machine, in the order of ``_ASKED``.
+
+    Most steps leave all of it as it is, and a plan asks again after each.
+    """
+    known = dict(zip(_ASKED, asked, strict=True))
+    facts = Facts(**known, expectation=Expectation(*expected))  # type: ignore[arg-type] # fields of Facts
     return _best(facts, wish, rather=("companion",))
 
 
@@ -122,16 +154,19 @@ def decide(facts: Facts, wish: Wish) -> Choice | Refusal:
     return _best(facts, wish) or _of_jetpack(facts, wish) or _refusal(facts, wish)
 
 
-def with_python(facts: Facts) -> tuple[str, Choice] | None:
-    """Return the newest Python for which a set fits here, with that set; None if there is none."""
+def with_python(facts: Facts, release: str | None = None) -> tuple[str, Choice] | None:
+    """Return the newest Python for which a set fits here, with that set; None if there is none.
+
+    *release* is a torch release that must be kept.
+    """
     unknown = isinstance(facts.platform, Unknown)
     key = constraints.key_of(facts) or (constraints.ANY_PLATFORM if unknown else "")
-    if choose(replace(facts, interpreter=NOT_COLLECTED)) is None:
+    if choose(replace(facts, interpreter=NOT_COLLECTED), release=release) is None:
         return None  # something else than the Python stands in the way
     known = {p for r in releases.torch_releases() for p in r.pythons.get(key, ())}
     plain = [p for p in known if p.replace(".", "").isdigit()]
     for python in sorted(plain, key=constraints.numbers, reverse=True):
-        if choice := choose(facts, python=python):
+        if choice := choose(facts, python=python, release=release):
             return python, choice
     return None
 
@@ -195,7 +230,9 @@ def _candidates(facts: Facts, wish: Wish, asked: Sequence[Constraint] = ()) -> I
     known = [r.version for r in releases.torch_releases()]
     for release in sorted(known, key=lambda version: now is None or version != now.public):
         listed = [b for b in builds.installable(release, key) if _admitted(asked, release, b)]
-        yield from ((release, b) for b in sorted(listed, key=partial(best_first, release)))
+        yield from (
+            (release, b) for b in sorted(listed, key=functools.partial(best_first, release))
+        )
 
 
 def _cuda_of_driver(facts: Facts) -> tuple[int, ...] | None:

@@ -22,11 +22,18 @@ VERBS = {
     "check": "check",
     "install": "install",
     "all-reduce": "all_reduce",
+    "hang": "hang",
     "collect": "collect",
+    "compare": "compare",
     "lint": "lint",
     "shards": "shards",
+    "train-check": "train_check",
+    "envs": "envs",
+    "lock": "lock",
+    "guard": "guard",
     "explain": "explain",
     "list": "listing",
+    "completion": "completion",
 }
 """Verb -> module of torchdoctor.commands."""
 
@@ -37,6 +44,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words == ["--version"]:  # as fast as it can be said
         print(f"torchdoctor {__version__}")  # noqa: T201
         return 0
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks what may come next
+        from torchdoctor.commands import completion  # noqa: PLC0415
+
+        completion.answer(_parser)
     import signal  # noqa: PLC0415
 
     gc.disable()  # one short run of small values: looking for garbage takes a tenth of it

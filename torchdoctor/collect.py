@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from torchdoctor.distributed.launcher import Seat
     from torchdoctor.distributed.session import Wish
 
+NVIDIA = "0x10de"
+"""The vendor, as PCI has it."""
 COMPANIONS = ("torchvision", "torchaudio")
 SMI_QUERY = (
     (
@@ -58,6 +60,8 @@ class Request:
     """Whether to read, on Linux, those that an import of torch would load."""
     all_reduce: Wish | None = None
     """The all_reduce to try when everything else was looked at."""
+    progress: Callable[[object], None] | None = None
+    """Is told, in another thread, how far the comparison of every byte is: (bytes done, of)."""
 
 
 def collect(request: Request, environ: Mapping[str, str]) -> Snapshot:
@@ -67,12 +71,13 @@ def collect(request: Request, environ: Mapping[str, str]) -> Snapshot:
     outside a temporary folder, which is gone afterwards; every probe ends within its deadline.
     """
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="torchdoctor-", ignore_cleanup_errors=True) as folder:
         looking = _Looking(request, environ, folder)
         probes = looking.side_by_side()
     return Snapshot(
         collected_at=now,
-        probes=probes,
+        probes={name: _since(start, run) for name, run in probes.items()},
         options={
             "python": request.python,
             "cwd": request.working_folder,
@@ -137,11 +142,15 @@ class _Looking:
         if self.request.import_torch:
             for name in _present(runs["environment"]):
                 trials[name] = Background(partial(self._import, name))
+        asked = sys.platform == "linux" and self.request.import_torch
+        nccl = Background(self._nccl) if asked and _has_nccl(runs["environment"]) else None
         runs["driver"] = driver.result()
         runs |= self._smi(runs["driver"])
         runs["host"] = host.result()
+        runs |= {"peers": self._own("peers")} if _several_gpus(runs["host"]) else {}
         runs |= windows.result() if windows else {}
         runs |= linux.result() if linux else {}
+        runs |= {"nccl": nccl.result()} if nccl else {}
         runs |= {"windows trace": trace.result()} if trace else {}
         runs |= {f"import {name}": trial.result() for name, trial in trials.items()}
         return runs | ({"all-reduce": self.all_reduce()} if self.request.all_reduce else {})
@@ -193,6 +202,10 @@ class _Looking:
         if after:
             options |= {"deep": False, "after": list(after)}
         return self._probe("import_trial", options, self._python(), seconds)
+
+    def _nccl(self) -> Run:
+        """Ask NCCL which interface it takes; in a process of its own, since it may hang."""
+        return self._probe("nccl", {"path": ""}, self._python(), self.request.timeout)
 
     def _windows(self) -> dict[str, Run]:
         """Ask Windows, then look into the DLLs; those are read by our own interpreter."""
@@ -291,6 +304,7 @@ class _Looking:
             timeout=timeout,
             folder=self.folder,
             environ=self._for_children(imports=name == "import_trial"),
+            hears=self.request.progress,
         )
 
     def _python(self) -> tuple[str, ...]:
@@ -310,6 +324,11 @@ class _Looking:
         return kept
 
 
+def _since(start: float, run: Run) -> Run:
+    """Return *run* with its beginning told from *start*, both by the monotonic clock."""
+    return run if run.began is None else replace(run, began=round(run.began - start, 4))
+
+
 def _path() -> list[str]:
     """Return where a child finds all that we import, and us, whom an editable install hides."""
     here = str(Path(__file__).parent.parent)
@@ -322,6 +341,21 @@ def _present(environment: Run) -> list[str]:
     if not isinstance(modules, Mapping):
         return []
     return [name for name in COMPANIONS if modules.get(name)]
+
+
+def _several_gpus(host: Run) -> bool:
+    """Tell whether the machine has several GPUs of NVIDIA."""
+    devices = host.data.get("pci")
+    found = [d for d in devices if isinstance(d, Mapping)] if isinstance(devices, list) else []
+    return len([d for d in found if d.get("vendor") == NVIDIA]) > 1
+
+
+def _has_nccl(environment: Run) -> bool:
+    """Tell whether the environment has an NCCL of its own, as torch's CUDA builds take it."""
+    packages = environment.data.get("packages")
+    found = packages.get("distributions") if isinstance(packages, Mapping) else None
+    names = [one.get("name") for one in found or () if isinstance(one, Mapping)]
+    return any(str(name).replace("_", "-").startswith("nvidia-nccl-") for name in names)
 
 
 def _smi_folders(environ: Mapping[str, str]) -> str:

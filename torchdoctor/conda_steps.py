@@ -107,6 +107,21 @@ def keep_conda(facts: Facts, records: Mapping[str, CondaPackage]) -> Step:
     )
 
 
+def keep_record(facts: Facts, kept: CondaPackage, gone: tuple[str, ...], *, why: str) -> Step:
+    """Return the step that removes conda's records *gone*, and has it put *kept* back whole."""
+    spec = f"{channel(kept.channel)}::{kept.name}={kept.version}"
+    back = install(facts, spec, why=why, effect=effects.untried, again=True)
+    return replace(
+        back,
+        name="keep-one-record",
+        title=f"Remove {' and '.join(gone)} from conda, have it put back {spec}",
+        cost=steps.REINSTALL,
+        effect=effects.then(effects.untried, without_records(frozenset(gone))),
+        commands=installers.join(shells.in_all([_removal(facts, gone)]), back.commands),
+        deletes=True,
+    )
+
+
 def without_records(gone: frozenset[str], *, channel_only: str | None = None) -> Effect:
     """Return the effect of conda's records called *gone* (of one channel only) being away."""
 

@@ -85,11 +85,13 @@ def in_launch(  # noqa: PLR0913 - a step has that many sides
 
 def assign(name: str, what: str, *, why: str, settles: Iterable[str], title: str = "") -> Step:
     """Return the step that sets the variable *name* on every node."""
+    open_ = "<" in what
     return replace(
         steps.set_variable(name, what, why=why),
         title=title or f"Set {name}={what} on every node, before the job starts",
-        effect=effects.then(effects.settled(*settles), _variables({name: what})),
-        commands=Commands() if "<" in what else shells.assign(name, what),
+        # What is to be filled in is not known here, and it is not what stands there now.
+        effect=effects.then(effects.settled(*settles), _variables({name: None if open_ else what})),
+        commands=Commands() if open_ else shells.assign(name, what),
     )
 
 

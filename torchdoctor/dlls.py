@@ -34,6 +34,10 @@ _FROZEN = re.compile(
     r"\\_MEI\w+\\|\\_internal\\|\\lib\\library\.zip\\|\\lib\\torch\\lib\\", re.IGNORECASE
 )
 """Folders of programs that PyInstaller and cx_Freeze made."""
+_LOADER = re.compile(
+    r'File "(?:PyInstaller[\\/]loader[\\/]|cx_Freeze[\\/]|torch[\\/]__init__\.py)', re.IGNORECASE
+)
+"""Frames of a frozen program: its modules lie in an archive, and their files have no folder."""
 # Whose message it is when no file is named.
 _OF_TORCH = re.compile(r"torch|c10|shm|fbgemm|asmjit|caffe2|libiomp5|cudnn|cublas", re.IGNORECASE)
 
@@ -129,10 +133,16 @@ def evidence(load: DllLoad, trial: ImportTrial | Unknown) -> tuple[Evidence, ...
     return (*found, *trials.evidence(trial))
 
 
-def is_frozen(path: str) -> bool:
-    """Tell whether *path* is in a frozen program, not in an environment."""
+def is_frozen(path: str, trial: ImportTrial | Unknown | None = None) -> bool:
+    """Tell whether *path* is in a frozen program, not in an environment.
+
+    Where PyInstaller's loader, or a torch without a folder, stands among the frames of *trial*, any
+    path outside every site-packages is in one.
+    """
     below = path[max(path.lower().rfind("site-packages"), 0) :]
-    return bool(_FROZEN.search(below))
+    error = trial.error if isinstance(trial, ImportTrial) else None
+    by_loader = bool(error and _LOADER.search(error.traceback))
+    return bool(_FROZEN.search(below)) or (by_loader and "site-packages" not in path.lower())
 
 
 def number(load: DllLoad) -> str:

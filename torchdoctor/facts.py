@@ -85,6 +85,8 @@ class Container(_Fact):
     """docker, podman, kubernetes, singularity, lxc, or container when only that much is known."""
     gpu_hook: bool | None = None
     """Whether the NVIDIA container toolkit was at work: its mounts, or devices named to it."""
+    ipc: Literal["own", "given"] | None = None
+    """Whether /dev/shm is the container's own, or was given to it (--ipc=host, a volume)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -95,9 +97,35 @@ class Limits(_Fact):
     """Size of /dev/shm; None when there is none."""
     shm_free: int | None = None
     memory: int | None = None
+    """The smallest limit of the control groups."""
     cpus: float | None = None
     open_files: int | None = None
     locked_memory: int | None = None
+    memory_used: int | None = None
+    """What the group with that limit holds now."""
+    memory_peak: int | None = None
+    """The most that it has held."""
+    oom_kills: int | None = None
+    """How many of its processes were killed for lack of memory; None where nobody counts."""
+    ram: int | None = None
+    """The memory of the machine."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Workers(_Fact):
+    """A Python program that has forked others of itself; bytes of anonymous memory."""
+
+    count: int
+    named: bool
+    """Whether torch says that they are workers of a DataLoader."""
+    program: int
+    """What the program itself holds."""
+    each: int
+    """What a worker holds, with what it still shares with the program."""
+    own: int | None = None
+    """How much of that a worker has of its own by now; None when it may not be looked at."""
+    same_group: bool = True
+    """Whether they run under the limits of this process."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -508,6 +536,34 @@ class Windows(_Fact):
     """How the interpreter ended where it did not start at all: "0xC0000135"; None = it started."""
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Nccl(_Fact):
+    """The NCCL of this environment, asked for an id, for which it has to choose an interface."""
+
+    path: str
+    version: int | None = None
+    """As NCCL counts: 23007 is 2.30.7."""
+    code: int | None = None
+    """What it answered: 0 where it found an interface; None where it did not come so far."""
+    said: str = ""
+    interface: str = ""
+    """The network interface that it took."""
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Peers(_Fact):
+    """What is between the NVIDIA GPUs of a machine that has several."""
+
+    gpus: int
+    redirecting: tuple[str, ...] | None = None
+    """The bridges above them whose ACS redirects what one sends to another; None = not seen."""
+    iommu: str = ""
+    """What the IOMMU does with what they send: translates, pass-through; "" = there is none."""
+    virtual: bool = False
+    """Whether the machine is a virtual one."""
+
+
 # ---- what only Linux has ----------------------------------------------------------------------
 
 
@@ -635,6 +691,10 @@ class Expectation(_Fact):
     accelerator: Accelerator | None = None
     cuda_at_least: str | None = None
     gpus_at_least: int | None = None
+    lock: Mapping[str, str] = field(default_factory=dict)
+    """What a lock file holds (``--lock``): fact -> value; empty without one."""
+    require: Mapping[str, str] = field(default_factory=dict)
+    """What a policy requires (``--policy``): torch -> ">=2.6"; empty without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -645,6 +705,8 @@ class Facts(_Fact):
     cpu: Cpu | Unknown = NOT_COLLECTED
     container: Container | Unknown | None = NOT_COLLECTED
     limits: Limits | Unknown = NOT_COLLECTED
+    workers: tuple[Workers, ...] | Unknown = NOT_COLLECTED
+    """Programs at work, with their worker processes."""
     network: Network | Unknown | None = NOT_COLLECTED
     interpreter: Interpreter | Unknown = NOT_COLLECTED
     variables: Mapping[str, str] | Unknown = NOT_COLLECTED
@@ -667,6 +729,10 @@ class Facts(_Fact):
     """Imports of torch after other modules (``--after``), by the names of those."""
     windows: Windows | Unknown | None = NOT_COLLECTED
     linux: Linux | Unknown | None = NOT_COLLECTED
+    peers: Peers | Unknown | None = NOT_COLLECTED
+    """None where there are not several NVIDIA GPUs."""
+    nccl: Nccl | Unknown | None = NOT_COLLECTED
+    """None where the environment has none."""
     symptoms: tuple[Symptom, ...] | Unknown = NOT_COLLECTED
     driver: Driver | Unknown | None = NOT_COLLECTED
     gpus: tuple[Gpu, ...] | Unknown = NOT_COLLECTED

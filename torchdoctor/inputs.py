@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from io import BufferedReader
+from io import BufferedReader, BytesIO
 from pathlib import Path
-from typing import cast
+from typing import BinaryIO, cast
 
+from torchdoctor import bundle
 from torchdoctor.child import Run, Stream
+from torchdoctor.facts import Facts
 from torchdoctor.model import DoctorError
 from torchdoctor.reading.machine import TEXT
 from torchdoctor.reading.pasted import embedded, normalise
@@ -46,6 +48,31 @@ def of_text(text: str, name: str = "text") -> Snapshot:
     """Return the snapshot that a pasted *text* is; of several in it, the first."""
     rest, taken = embedded.take(text, name)
     return _together(taken, {TEXT + name: _run(rest)})
+
+
+def of_bytes(content: bytes, name: str = "text") -> Snapshot:
+    """Return *content*, the file *name* as it is on a disk, as one snapshot of one machine.
+
+    Raises:
+        DoctorError: as :func:`read`.
+
+    """
+    stream = cast("BufferedReader", BufferedReader(BytesIO(content)))
+    taken, text = _taken(stream, name, len(content))
+    return _together(taken[:1], {} if text is None else {TEXT + name: _run(text)})
+
+
+def refuse_what_says_nothing(snapshot: Snapshot, facts: Facts) -> None:
+    """Raise DoctorError when *snapshot* is texts only, of which *facts* could be made none."""
+    texts = [name for name in snapshot.probes if name.startswith(TEXT)]
+    if texts and facts == Facts(expectation=facts.expectation, remarks=facts.remarks):
+        name = texts[0].removeprefix(TEXT)
+        why = f" ({facts.remarks[0].rstrip('.')})" if facts.remarks else ""
+        raise DoctorError(
+            f"{name} holds nothing that torchdoctor can use{why}; give an error text, a log, the "
+            "output of collect_env, pip list or nvidia-smi, or a snapshot.",
+            file=name,
+        )
 
 
 def _run(text: str) -> Run:
@@ -90,6 +117,8 @@ def _taken(
             "(torchdoctor collect -o snapshot.json).",
             file=name,
         )
+    if head.startswith(bundle.MAGIC):
+        return _unpacked(stream, name)
     if head.lstrip()[:1] != b"{" or _OURS not in head:
         text, snapshots = embedded.take(normalise.load(stream, name), name)
         return snapshots, text
@@ -100,3 +129,17 @@ def _taken(
             file=name,
         )
     return (parse(stream.read(LARGEST + 1), name),), None
+
+
+def _unpacked(stream: BufferedReader, name: str) -> tuple[tuple[Snapshot, ...], str | None]:
+    """Return the snapshots in a bundle, and the texts, one after the other."""
+    whole = stream if stream.seekable() else BytesIO(stream.read(LARGEST + 1))
+    found: list[Snapshot] = []
+    texts: list[str] = []
+    for inner, content in bundle.unpack(cast("BinaryIO", whole), name):
+        taken, text = _taken(BufferedReader(cast("BytesIO", content)), f"{name}/{inner}", None)
+        found += [snapshot for snapshot in taken if snapshot not in found]
+        texts += [text] if text is not None else []
+    if not found and not texts:
+        raise DoctorError(f"{name} holds no snapshot and no text.", file=name)
+    return tuple(found), "\n".join(texts) if texts else None

@@ -104,19 +104,21 @@ def _beside(interpreter: Interpreter | Unknown, package: Beside) -> list[Line]:
     return lines
 
 
-def install(
+def install(  # noqa: PLR0913 - one command has that many sides
     interpreter: Interpreter | Unknown,
     packages: Iterable[Package],
     *,
     index: str | None = None,
     reinstall: bool = False,
     remove_first: Iterable[str] = (),
+    target: str | None = None,
 ) -> Commands:
     """Return the commands that bring *packages* to exactly these versions.
 
     *index* is the address of the package index to take them from, None for the default one.
     *reinstall* replaces files even when the version is the same, and leaves dependencies alone.
-    *remove_first* are distributions that have to go before.
+    *remove_first* are distributions that have to go before. *target* is the folder that pip or uv
+    was told to put them into (``--target``), where that is not the environment's own.
     """
     wanted = tuple(packages)
     gone = tuple(remove_first)
@@ -130,7 +132,7 @@ def install(
                 else []
             )
             # Not --index-url: UV_DEFAULT_INDEX in the environment would win over it.
-            where = ("--default-index", index) if index else ()
+            where = (*_into(target), *(("--default-index", index) if index else ()))
             lines.append(_uv(interpreter, "install", *again, *_requirements(wanted), *where))
         case "conda" | "mamba" | "pixi" as tool if _conda_has(index):
             lines = _conda(tool, interpreter, wanted, index=index, reinstall=reinstall, gone=gone)
@@ -145,7 +147,9 @@ def install(
             lines = _ensure_pip(interpreter, python)
             if gone:
                 lines.append((*python, "-m", "pip", "uninstall", "-y", *gone))
-            again = ["--force-reinstall", "--no-deps"] if reinstall else []
+            # With --target, pip replaces what is there only when told to upgrade.
+            way = "--upgrade" if target else "--force-reinstall"
+            again = [way, "--no-deps", *_into(target)] if reinstall else [*_into(target)]
             lines.append(
                 (*python, "-m", "pip", "install", *again, *_requirements(wanted), *_index(index))
             )
@@ -201,6 +205,10 @@ def _python(interpreter: Interpreter | Unknown) -> Line:
 
 def _requirements(packages: Iterable[Package]) -> list[str]:
     return [package.requirement for package in packages]
+
+
+def _into(target: str | None) -> list[str]:
+    return ["--target", target] if target else []
 
 
 def _index(index: str | None) -> list[str]:

@@ -22,8 +22,8 @@ def given(path: str) -> str:
     """
     place = Path(path)
     if place.is_dir():
-        if inside := _inside(Path(os.path.abspath(path))):  # noqa: PTH100 - links are kept
-            return inside
+        if python := inside(Path(os.path.abspath(path))):  # noqa: PTH100 - links are kept
+            return python
         raise DoctorError(
             f"{path} is a folder without a Python (no bin/python, no python.exe); "
             "give the interpreter itself or the folder of an environment.",
@@ -57,7 +57,7 @@ def active(environ: Mapping[str, str]) -> str:
     folders = environ.get("PATH", "").split(os.pathsep)
     prefixes = [environ[v] for v in ("VIRTUAL_ENV", "CONDA_PREFIX") if environ.get(v)]
     for prefix in sorted(prefixes, key=lambda p: _place_on_path(p, folders)):
-        if found := _inside(Path(prefix)):
+        if found := inside(Path(prefix)):
             return found
     if _is_tool(Path(sys.prefix)):
         for name in ("python", "python3"):
@@ -67,7 +67,8 @@ def active(environ: Mapping[str, str]) -> str:
     return sys.executable
 
 
-def _inside(prefix: Path) -> str | None:
+def inside(prefix: Path) -> str | None:
+    """Return the interpreter of the environment in the folder *prefix*; None if it has none."""
     return next((str(prefix / p) for p in INSIDE if (prefix / p).is_file()), None)
 
 

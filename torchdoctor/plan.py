@@ -11,73 +11,21 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from graphlib import TopologicalSorter
 from itertools import count
 
 from torchdoctor import standing
 from torchdoctor.facts import Facts
-from torchdoctor.model import (
-    CONFIDENCES,
-    REPORTED,
-    SEVERITIES,
-    Finding,
-    Layer,
-    Outcome,
-    Plan,
-    PlannedStep,
-    Step,
-    verdict,
-)
+from torchdoctor.model import Finding, Layer, Outcome, Plan, PlannedStep, Step, verdict
+from torchdoctor.ranking import findings_of, ranked
 from torchdoctor.registry import Check
-from torchdoctor.replay import Replay
+from torchdoctor.world import State, World, names_of, pending_of, weight_of
 
-MOST_STATES = 200
+__all__ = ["findings_of", "in_order", "make", "ranked"]
+
+MOST_STATES = 100
 """How many sets of facts are looked at before the best one so far is taken."""
-
-
-def findings_of(outcomes: Iterable[Outcome]) -> tuple[Finding, ...]:
-    """Return all findings in *outcomes*, the first to look at first."""
-    return ranked([f for outcome in outcomes for f in outcome.findings])
-
-
-def ranked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Return *findings* in order: errors first, a cause before what it explains.
-
-    A finding that explains another is as severe, for the order, as what it explains. Ties go by
-    the layer of the first step, by confidence, then by name.
-    """
-    weight = {id(f): SEVERITIES.index(f.severity) for f in findings}
-    by_name: dict[str, list[Finding]] = {}
-    for finding in findings:
-        by_name.setdefault(finding.name, []).append(finding)
-    for _ in findings:  # as many rounds as the longest chain can need
-        for finding in findings:
-            for cause in (c for name in finding.because_of for c in by_name.get(name, ())):
-                weight[id(cause)] = min(weight[id(cause)], weight[id(finding)])
-    depth = {id(f): _depth(f, by_name, ()) for f in findings}
-
-    def key(finding: Finding) -> tuple[int, int, int, int, str, str]:
-        layer = finding.steps[0].layer if finding.steps else Layer.SCRIPT
-        return (
-            weight[id(finding)],
-            depth[id(finding)],
-            layer,
-            CONFIDENCES.index(finding.confidence),
-            finding.name,
-            finding.summary,
-        )
-
-    ordered = sorted(findings, key=key)
-    # Those of a report had all their facts when they were put in order.
-    told = iter([finding for finding in findings if finding.family == REPORTED])
-    return tuple(next(told) if finding.family == REPORTED else finding for finding in ordered)
-
-
-def _depth(finding: Finding, by_name: Mapping[str, list[Finding]], seen: tuple[str, ...]) -> int:
-    causes = [name for name in finding.because_of if name in by_name and name not in seen]
-    here = (*seen, finding.name)
-    return max((1 + _depth(c, by_name, here) for n in causes for c in by_name[n]), default=0)
 
 
 def make(checks: Mapping[str, Check], facts: Facts, outcomes: tuple[Outcome, ...]) -> Plan:
@@ -85,11 +33,37 @@ def make(checks: Mapping[str, Check], facts: Facts, outcomes: tuple[Outcome, ...
 
     A finding without steps, or whose steps do not cure it, is in ``remaining``.
     """
-    start = _State(facts, _pending(outcomes), outcomes=outcomes)
+    start = State(facts, pending_of(outcomes), outcomes=outcomes)
     if not start.pending:
         return Plan((), verdict(now := findings_of(outcomes)), now, outcomes)
-    world = _World(_without_echo(checks, outcomes), start)
-    return _shortest(world, start, _search(world, start))
+    world = World(_without_echo(checks, outcomes), start)
+
+    def is_new_environment(step: Step) -> bool:
+        return step.layer is Layer.ENVIRONMENT and "interpreter" in world.touched(step, facts)
+
+    best = _best(world, start)
+    if any(map(is_new_environment, best.steps)):  # that costs most, and hides what would do
+        other = _best(world.without(is_new_environment), start)
+        best = min(best, other, key=lambda state: state.worth)
+    return _told(world, start, best)
+
+
+def _best(world: World, start: State) -> State:
+    """Return the best end that steps from *start* lead to, at which nothing is there anew."""
+    ends = [_shortest(world, start, _finished(world, found)) for found in _search(world, start)]
+    best = min(ends, key=lambda state: state.worth)
+    worse = _brings(world, start, best)
+    return best if worse is None else _best(world.without(lambda s: s.name == worse.name), start)
+
+
+def _brings(world: World, start: State, end: State) -> Step | None:
+    """Return the step to *end* that brings a finding which could have been seen, and was not."""
+    known = names_of(start.pending) | world.unseen(start)
+    if new := names_of(end.pending) - known:
+        for place, step in enumerate(end.steps, 1):
+            if new & names_of(world.after(start, *end.steps[:place]).pending):
+                return step
+    return None
 
 
 def in_order(steps: Sequence[Step]) -> tuple[Step, ...]:
@@ -131,113 +105,20 @@ def _but(
     return others
 
 
-def _pending(outcomes: Iterable[Outcome]) -> tuple[Finding, ...]:
-    return tuple(f for f in findings_of(outcomes) if f.severity != "note")
-
-
 # ---- the search --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
-    """Where some steps lead."""
-
-    facts: Facts
-    pending: tuple[Finding, ...]
-    steps: tuple[Step, ...] = ()
-    outcomes: tuple[Outcome, ...] = ()
-    standing: tuple[Finding, ...] = ()
-    """Those of ``pending`` that the checks do not see any more, but that no step has cured."""
-    cured: tuple[tuple[Finding, Mapping[str, str]], ...] = ()
-    """Those that were cured, with what the step for them put in place."""
-
-    @property
-    def worth(self) -> tuple[int, int, int, int]:
-        """Return what is to be as small as can be, the weightiest first."""
-        return (*_left(self.pending), self.cost, len(self.steps))
-
-    @property
-    def cost(self) -> int:
-        """Return what the steps cost together."""
-        return sum(step.cost for step in self.steps)
-
-    def least(self) -> int:
-        """Return the cost that no plan by this way can be below."""
-        taken = {step.name for step in self.steps}
-        more = (s.cost for f in self.pending for s in f.steps if s.name not in taken)
-        return self.cost + min(more, default=0)
-
-
-class _World:
-    """What becomes of a machine: each way is gone once, whoever asks where it leads."""
-
-    def __init__(self, checks: Mapping[str, Check], start: _State) -> None:
-        self._replay = Replay(checks)
-        self._makers: dict[str, list[Check]] = {}
-        for check in checks.values():
-            for name in check.names:
-                self._makers.setdefault(name, []).append(check)
-        self._start = start.facts
-        self._known: dict[tuple[int, ...], _State] = {}
-
-    def after(self, state: _State, *steps: Step) -> _State:
-        """Return where *steps*, one after the other, lead from *state*."""
-        for step in steps:
-            way = (*state.steps, step)
-            key = tuple(map(id, way))
-            if key not in self._known:
-                self._known[key] = self._one(state, step, way)
-            state = self._known[key]
-        return state
-
-    def _one(self, state: _State, step: Step, way: tuple[Step, ...]) -> _State:
-        facts = step.effect(state.facts)
-        outcomes = self._replay.run(facts)
-        seen = _pending(outcomes)
-        tried = standing.as_tried(self._start, facts)
-        done = standing.touched(step, state.facts)
-        if not standing.is_new_torch(done):  # what an import showed holds on
-            old = _names(state.pending)
-            seen = tuple(f for f in seen if f.name in old or self._finds(f, tried))
-        names = _names(seen)
-        undone = [f for f, before in state.cured if standing.undoes(done, before)]
-        gone = [f for f in (*state.pending, *undone) if f.name not in names]
-        stand = standing.standing(gone, step, state.facts, tried, self._finds)
-        open_ones = names | _names(stand)
-        return _State(
-            facts,
-            pending=ranked((*seen, *stand)) if stand else seen,
-            steps=way,
-            outcomes=outcomes,
-            standing=stand,
-            cured=(
-                *((f, before) for f, before in state.cured if f not in undone),
-                *((f, done) for f in gone if f.name not in open_ones),
-            ),
-        )
-
-    def _finds(self, finding: Finding, facts: Facts) -> bool:
-        return any(
-            other.name == finding.name
-            for check in self._makers.get(finding.name, ())
-            for other in self._replay.look(check, facts).findings
-        )
-
-
-def _left(pending: Sequence[Finding]) -> tuple[int, int]:
-    """Return how many errors are left, and how many findings at all."""
-    return sum(f.severity == "error" for f in pending), len(pending)
-
-
-def _search(world: _World, start: _State) -> _State:
-    """Return the cheapest steps that leave the fewest findings.
+def _search(world: World, start: State) -> list[State]:
+    """Return the cheapest steps that leave the fewest findings, and all that could be shortened.
 
     The first plans are plain: the cheapest step for each finding. They bound the search, which
-    looks at the cheapest beginnings first.
+    looks at the cheapest beginnings first. A step of one finding may do for another that stands
+    before it: that shows when what is not needed is left out of the steps for each.
     """
-    plain = (start, _plain(world, start), _plain(world, _each(world, start)))
+    each = _plain(world, _each(world, start))
+    plain = (start, _plain(world, start), each)
     best = min(plain, key=lambda state: state.worth)
-    hopeless = _names(best.pending) & _names(start.pending)
+    hopeless = names_of(best.pending) & names_of(start.pending)
     tie = count()
     queue = [(start.least(), len(start.pending), next(tie), start)]
     for _ in range(MOST_STATES):
@@ -252,13 +133,32 @@ def _search(world: _World, start: _State) -> _State:
             if further.pending:
                 heapq.heappush(queue, (further.least(), len(further.pending), next(tie), further))
         # What no step could cure at the start is not waited for.
-        lasting = not after and _names(state.pending) <= hopeless
-        if lasting and _left(state.pending) <= _left(best.pending):
+        lasting = not after and names_of(state.pending) <= hopeless
+        if lasting and weight_of(state.pending) <= weight_of(best.pending):
             break
-    return best
+    others = {step.name for step in each.steps} != {step.name for step in best.steps}
+    as_good = weight_of(each.pending) <= weight_of(best.pending)
+    return [best, each] if others and as_good else [best]
 
 
-def _plain(world: _World, start: _State) -> _State:
+def _finished(world: World, state: State) -> State:
+    """Return where further steps lead that leave less, whichever finding they are for.
+
+    The search goes on from the first finding that can be helped, and that may be a dead end.
+    """
+    further: State | None = state
+    while further:
+        state = further
+        taken = {step.name for step in state.steps}
+        offers = (step for finding in state.pending for step in world.offered(finding))
+        offered = {s.name: s for s in offers if s.name not in taken}
+        reached = [world.after(state, step) for step in offered.values()]
+        less = [r for r in reached if weight_of(r.pending) < weight_of(state.pending)]
+        further = min(less, key=lambda s: s.worth, default=None)
+    return state
+
+
+def _plain(world: World, start: State) -> State:
     """Return where the cheapest step for the first finding leads, and so on till none helps."""
     state = start
     while after := _after(world, state, first=True):
@@ -266,13 +166,13 @@ def _plain(world: _World, start: _State) -> _State:
     return state
 
 
-def _each(world: _World, start: _State) -> _State:
+def _each(world: World, start: State) -> State:
     """Return where the cheapest steps of all findings lead together."""
-    cheapest = (min(f.steps, key=lambda s: s.cost) for f in start.pending if f.steps)
+    cheapest = (step for f in start.pending for step in world.offered(f)[:1])
     return world.after(start, *in_order(tuple({s.name: s for s in cheapest}.values())))
 
 
-def _after(world: _World, state: _State, *, first: bool = False) -> list[_State]:
+def _after(world: World, state: State, *, first: bool = False) -> list[State]:
     """Return where each step leads that helps the first finding that can be helped.
 
     With *first* it is the cheapest of them alone.
@@ -280,7 +180,7 @@ def _after(world: _World, state: _State, *, first: bool = False) -> list[_State]
     tried = {step.name for step in state.steps}
     for finding in state.pending:
         reached = []
-        for step in sorted(finding.steps, key=lambda s: s.cost):
+        for step in world.offered(finding):
             if step.name in tried:
                 continue
             tried.add(step.name)
@@ -294,12 +194,8 @@ def _after(world: _World, state: _State, *, first: bool = False) -> list[_State]
     return []
 
 
-def _names(findings: Iterable[Finding]) -> set[str]:
-    return set(_names_of(findings))
-
-
-def _names_of(findings: Iterable[Finding]) -> list[str]:
-    return [finding.name for finding in findings]
+def _counted(findings: Iterable[Finding]) -> Counter[str]:
+    return Counter(finding.name for finding in findings)
 
 
 def _fewer(before: Sequence[Finding], after: Sequence[Finding]) -> tuple[str, ...]:
@@ -307,38 +203,49 @@ def _fewer(before: Sequence[Finding], after: Sequence[Finding]) -> tuple[str, ..
 
     A fault that is told in other words is not cleared.
     """
-    had, has = Counter(f.name for f in before), Counter(f.name for f in after)
+    had, has = _counted(before), _counted(after)
     return tuple(name for name in had if has[name] < had[name])
 
 
 # ---- the proof ---------------------------------------------------------------------------------
 
 
-def _shortest(world: _World, start: _State, found: _State) -> Plan:
+def _shortest(world: World, start: State, found: State) -> State:
     """Put the steps in order, and drop each without which nothing more and nothing else remains."""
     orders = dict.fromkeys((in_order(found.steps), found.steps))
-    best = min((world.after(start, *steps) for steps in orders), key=lambda s: _left(s.pending))
+    best = min((world.after(start, *steps) for steps in orders), key=lambda s: weight_of(s.pending))
     if len(best.steps) > 1:
         for step in sorted(best.steps, key=lambda s: -s.cost):
             others = tuple(s for s in best.steps if s is not step)
+            if world.lasts(others, _cured_by(world, start, best, step)):
+                continue
             shorter = world.after(start, *others)
-            fewer = _names(shorter.pending) <= _names(best.pending)
+            fewer = _counted(shorter.pending) <= _counted(best.pending)
             # As they were found: in order, a step may stand before the one that uncovers its fault.
             as_found = [s for s in found.steps if any(s is other for other in others)]
             if fewer and (
-                _is_undone(step, as_found, start.facts) or _all_offered(world, start, as_found)
+                not _clears(world, start, best, step)
+                or _is_undone(world, step, as_found, start.facts)
+                or _all_offered(world, start, as_found)
             ):
                 best = shorter
-    return _told(world, start, best)
+    return best
 
 
-def _is_undone(step: Step, others: Iterable[Step], facts: Facts) -> bool:
+def _cured_by(world: World, start: State, end: State, step: Step) -> list[Finding]:
+    """Return what is gone once *step* of those that lead to *end* is done, and stays gone."""
+    before, after = _around(world, start, end, step)
+    stays = names_of(after.pending) | names_of(end.pending)
+    return [finding for finding in before.pending if finding.name not in stays]
+
+
+def _is_undone(world: World, step: Step, others: Iterable[Step], facts: Facts) -> bool:
     """Tell whether one of *others* puts something else where *step* puts something."""
-    done = standing.touched(step, facts)
-    return any(standing.undoes(standing.touched(other, facts), done) for other in others)
+    done = world.touched(step, facts)
+    return any(standing.undoes(world.touched(other, facts), done) for other in others)
 
 
-def _all_offered(world: _World, start: _State, steps: Iterable[Step]) -> bool:
+def _all_offered(world: World, start: State, steps: Iterable[Step]) -> bool:
     """Tell whether each step for packages is offered as it is without one that was left out.
 
     One that was made for what another step brings is of no use without that.
@@ -352,29 +259,40 @@ def _all_offered(world: _World, start: _State, steps: Iterable[Step]) -> bool:
     return True
 
 
-def _offers(state: _State) -> Iterator[Step]:
+def _offers(state: State) -> Iterator[Step]:
     return (step for finding in state.pending for step in finding.steps)
 
 
-def _told(world: _World, start: _State, end: _State) -> Plan:
+def _told(world: World, start: State, end: State) -> Plan:
     """Return the plan that leads to *end*: each step with what it clears, or else prevents."""
-    state = start
-    planned: list[PlannedStep] = []
-    # What a later step undoes is not claimed.
-    had, has = Counter(_names_of(_all(start))), Counter(_names_of(_all(end)))
-    for step in end.steps:
-        before, state = state, world.after(state, step)
-        fewer = _fewer(_all(before), _all(state))
-        names = tuple(name for name in fewer if not has[name] or has[name] < had[name])
-        if not names:
-            without = world.after(start, *(s for s in end.steps if s is not step))
-            names = _fewer(without.pending, end.pending)
-        planned.append(PlannedStep(step, names, _verify(names)))
+    planned = [
+        PlannedStep(step, names := _clears(world, start, end, step), _verify(names))
+        for step in end.steps
+    ]
     left = _all(end)
     return Plan(tuple(planned), verdict(left), left, end.outcomes)
 
 
-def _all(state: _State) -> tuple[Finding, ...]:
+def _clears(world: World, start: State, end: State, step: Step) -> tuple[str, ...]:
+    """Return what *step* of those that lead to *end* clears, or else what it prevents."""
+    before, after = _around(world, start, end, step)
+    # What a later step undoes is not claimed.
+    had, has = _counted(_all(start)), _counted(_all(end))
+    fewer = _fewer(_all(before), _all(after))
+    if names := tuple(name for name in fewer if not has[name] or has[name] < had[name]):
+        return names
+    without = world.after(start, *(s for s in end.steps if s is not step))
+    return _fewer(without.pending, end.pending)
+
+
+def _around(world: World, start: State, end: State, step: Step) -> tuple[State, State]:
+    """Return what is before and after *step* of those that lead to *end*."""
+    place = next(i for i, one in enumerate(end.steps) if one is step)
+    before = world.after(start, *end.steps[:place])
+    return before, world.after(before, step)
+
+
+def _all(state: State) -> tuple[Finding, ...]:
     """Return the findings of *state*, also what is only worth knowing."""
     notes = (f for f in findings_of(state.outcomes) if f.severity == "note")
     return ranked((*state.pending, *notes))

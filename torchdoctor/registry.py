@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from torchdoctor import plugins
 from torchdoctor.model import Finding
 
 
@@ -30,11 +31,15 @@ class Check:
     """Whether it only repeats what it was told, and keeps quiet about what the others found."""
 
 
-def all_checks() -> dict[str, Check]:
-    """Return every check by its name, in the order of the names."""
+def all_checks(path: Iterable[str] | None = None) -> dict[str, Check]:
+    """Return every check by its name: ours in the order of the names, then those of plug-ins.
+
+    *path* is where packages with plug-ins are looked for (default: ``sys.path``).
+    """
     home = importlib.import_module("torchdoctor.checks")
     names = sorted(m.name for m in pkgutil.iter_modules(home.__path__) if m.name[0] != "_")
-    return {check.name: check for check in map(load, names)}
+    ours = {check.name: check for check in map(load, names)}
+    return {**ours, **{check.name: check for check in plugins.checks(ours, path)}}
 
 
 def load(module_name: str) -> Check:
@@ -42,12 +47,15 @@ def load(module_name: str) -> Check:
     return of(importlib.import_module(f"torchdoctor.checks.{module_name}"))
 
 
-def of(module: object) -> Check:
-    """Return the check that *module* (anything with ``check``, ``FAMILY``, ``FINDS``) holds."""
+def of(module: object, name: str | None = None) -> Check:
+    """Return the check that *module* (anything with ``check``, ``FAMILY``, ``FINDS``) holds.
+
+    It is called *name*, or as the module is.
+    """
     run = module.check  # type: ignore[attr-defined]
     parameters = inspect.signature(run).parameters
     return Check(
-        name=module.__name__.rpartition(".")[2].replace("_", "-"),  # type: ignore[attr-defined]
+        name=name or module.__name__.rpartition(".")[2].replace("_", "-"),  # type: ignore[attr-defined]
         family=module.FAMILY,  # type: ignore[attr-defined]
         explains=inspect.getdoc(module) or "",
         reads=tuple(parameters),

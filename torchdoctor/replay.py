@@ -7,8 +7,10 @@ kept with the facts that it read, and said again where these are the same.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import cache
+from operator import attrgetter, itemgetter
 
 from torchdoctor.facts import Facts
 from torchdoctor.model import Outcome
@@ -16,11 +18,13 @@ from torchdoctor.registry import Check
 from torchdoctor.run import in_order, looked, run
 
 KEPT = 12
-"""How many answers of a check are kept."""
+"""How many answers are kept of a check that asks for whichever facts it needs."""
 _FIELDS = tuple(field.name for field in fields(Facts))
+_PLACES = {name: place for place, name in enumerate(_FIELDS)}
+_values_of = attrgetter(*_FIELDS)
 
-Numbers = dict[str, int]
-"""For each field which of the values that were met it has."""
+Numbers = tuple[int, ...]
+"""For each field, in their order, which of the values that were met it has."""
 
 
 class Replay:
@@ -29,32 +33,92 @@ class Replay:
     def __init__(self, checks: Mapping[str, Check]) -> None:
         """Keep *checks* and, once there is any, what they said."""
         self._checks = checks
-        self._order = in_order(checks)
+        self._order: tuple[str, ...] = ()
         self._said: dict[str, deque[_Said]] = {name: deque(maxlen=KEPT) for name in checks}
-        self._values: dict[str, list[object]] = {name: [] for name in _FIELDS}
-        self._known: dict[int, tuple[Facts, Numbers]] = {}
+        self._by_facts: dict[str, dict[object, _Said]] = {name: {} for name in checks}
+        self._values: tuple[list[object], ...] = tuple([] for _ in _FIELDS)
+        self._met: dict[int, _Met] = {}
 
-    def run(self, facts: Facts) -> tuple[Outcome, ...]:
-        """Return one outcome for each check, in the order they ran."""
-        return run(self._checks, facts, order=self._order, look=self.look)
+    def run(self, facts: Facts, like: Facts | None = None) -> tuple[Outcome, ...]:
+        """Return one outcome for each check, in the order they ran.
 
-    def look(self, check: Check, facts: Facts) -> Outcome:
-        """Return what *check* alone says of *facts*."""
-        numbers = self._numbers(facts)
+        *like* are facts that were run before, and that these were made of.
+        """
+        now, before = self._of(facts, like), self._met.get(id(like))
+        said = before.said if before else {}
+        changed = _differing(now.numbers, before.numbers) if before else -1
+
+        def look(check: Check, facts: Facts) -> Outcome:
+            told = said.get(check.name)
+            if told is None or told.mask & changed or told.late:
+                told = self._look(check, facts, now.numbers)
+            now.said[check.name] = told
+            return told.outcome
+
+        self._order = self._order or in_order(self._checks)
+        return run(self._checks, facts, order=self._order, look=look)
+
+    def told(self, facts: Facts, outcomes: Sequence[Outcome]) -> None:
+        """Take note of what the checks said of *facts*, where it is known what they read."""
+        met = self._of(facts, None)
+        order = tuple(outcome.check for outcome in outcomes)
+        if sorted(order) == sorted(self._checks):
+            self._order = order
+        for outcome in outcomes:
+            check = self._checks.get(outcome.check)
+            # An echo says less once others have spoken; one that waits has not looked.
+            if check is None or check.echoes or outcome.status == "moot":
+                continue
+            if "facts" not in check.reads:
+                met.said[check.name] = said = _Said(check, facts, met.numbers, outcome)
+                self._by_facts[check.name][_key_of(check.reads)(met.numbers)] = said
+
+    def look(self, check: Check, facts: Facts, like: Facts | None = None) -> Outcome:
+        """Return what *check* alone says of *facts*, which were made of *like*."""
+        return self._look(check, facts, self._of(facts, like).numbers).outcome
+
+    def _look(self, check: Check, facts: Facts, numbers: Numbers) -> _Said:
+        if "facts" not in check.reads:  # what it reads is known, and is the key
+            key = _key_of(check.reads)(numbers)
+            answers = self._by_facts[check.name]
+            if key not in answers:
+                answers[key] = _Said(check, facts, numbers)
+            return answers[key]
         known = self._said[check.name]
         for said in known:
             if said.holds_for(numbers):
-                return said.outcome
+                return said
         said = _Said(check, facts, numbers)
         known.appendleft(said)
-        return said.outcome
+        return said
 
-    def _numbers(self, facts: Facts) -> Numbers:
-        if known := self._known.get(id(facts)):
-            return known[1]
-        numbers = {name: _place(self._values[name], getattr(facts, name)) for name in _FIELDS}
-        self._known[id(facts)] = facts, numbers  # with the facts, so that the id stays theirs
-        return numbers
+    def _of(self, facts: Facts, like: Facts | None) -> _Met:
+        if known := self._met.get(id(facts)):
+            return known
+        values = _values_of(facts)
+        if before := self._met.get(id(like)):
+            numbers = tuple(
+                number if new is old else _place(kept, new)
+                for new, old, number, kept in zip(
+                    values, before.values, before.numbers, self._values, strict=True
+                )
+            )
+        else:
+            numbers = tuple(map(_place, self._values, values))
+        self._met[id(facts)] = met = _Met(facts, values, numbers)
+        return met
+
+
+class _Met:
+    """Facts that were met, kept so that their id stays theirs, and what the checks said of them."""
+
+    __slots__ = ("facts", "numbers", "said", "values")
+
+    def __init__(self, facts: Facts, values: tuple[object, ...], numbers: Numbers) -> None:
+        self.facts = facts
+        self.values = values
+        self.numbers = numbers
+        self.said: dict[str, _Said] = {}
 
 
 def _place(values: list[object], value: object) -> int:
@@ -66,55 +130,87 @@ def _place(values: list[object], value: object) -> int:
     return len(values) - 1
 
 
+def _differing(one: Numbers, other: Numbers) -> int:
+    """Return the bits of the fields in which *one* and *other* differ."""
+    return sum(1 << i for i, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
+
+
+@cache
+def _read_by(names: tuple[str, ...]) -> tuple[tuple[int, ...], int, bool]:
+    """Return the places of the fields with these *names*, their bits, and whether all are asked."""
+    places = tuple(_PLACES[name] for name in names if name != "facts")
+    return places, sum(1 << place for place in places), "facts" in names
+
+
+@cache
+def _key_of(names: tuple[str, ...]) -> Callable[[Numbers], object]:
+    """Return what takes the numbers of the fields with these *names* out of all of them."""
+    return itemgetter(*(_PLACES[name] for name in names)) if names else lambda _numbers: None
+
+
 class _Said:
     """What a check said, and of which facts."""
 
-    __slots__ = ("_named", "_numbers", "_watched", "outcome")
+    __slots__ = ("_numbers", "_reads", "late", "mask", "outcome")
 
-    def __init__(self, check: Check, facts: Facts, numbers: Numbers) -> None:
+    def __init__(
+        self, check: Check, facts: Facts, numbers: Numbers, outcome: Outcome | None = None
+    ) -> None:
         self._numbers = numbers
-        self._named = tuple(name for name in check.reads if name != "facts")
-        self._watched = _Watched.over(facts) if "facts" in check.reads else None
-        self.outcome = looked(check, facts if self._watched is None else self._watched)
+        named, self.mask, all_of_them = _read_by(check.reads)
+        """The bits of the fields that it read."""
+        self._reads = list(named)
+        self.late = False
+        """Whether one of its steps read a field when the check was done."""
+        whole = _Watched.over(facts, self) if all_of_them else facts
+        self.outcome = outcome or looked(check, facts, whole)
+
+    def read(self, place: int) -> None:
+        """Take note that the field at *place* was read, too."""
+        self._reads.append(place)
+        self.mask |= 1 << place
+        self.late = hasattr(self, "outcome")
 
     def holds_for(self, numbers: Numbers) -> bool:
         """Tell whether the check would say the same of the facts with these *numbers*."""
         then = self._numbers
-        for name in self._named:
-            if numbers[name] != then[name]:
+        for place in self._reads:  # noqa: SIM110 - this loop is half of what a plan takes
+            if numbers[place] != then[place]:
                 return False
-        if self._watched is None:
-            return True
-        return all(numbers[name] == then[name] for name in self._watched.touched)
+        return True
 
 
 class _Watched(Facts):
-    """Facts that know which of their fields were read.
+    """Facts that tell which of their fields were read.
 
     A field is filled in when it is read first; steps that were built from these facts may do that
     later, too. To everybody else they are ordinary facts.
     """
 
-    __slots__ = ("_whole", "touched")
+    __slots__ = ("_said", "_whole")
     # So that dataclasses.replace makes plain facts of them.
     __class__ = Facts  # type: ignore[assignment]
 
     _whole: Facts
-    touched: list[str]
+    _said: _Said
 
     @staticmethod
-    def over(facts: Facts) -> _Watched:
-        """Return *facts*, none of which was read yet."""
+    def over(facts: Facts, said: _Said) -> _Watched:
+        """Return *facts*, none of which was read yet; *said* is to know of each that is."""
         watched = object.__new__(_Watched)
         object.__setattr__(watched, "_whole", facts)
-        object.__setattr__(watched, "touched", [])
+        object.__setattr__(watched, "_said", said)
         return watched
 
     def __getattr__(self, name: str) -> object:
         """Fill in a field: called while it has no value."""
-        if name not in _FIELDS:
+        if name not in _PLACES:
             raise AttributeError(name)
         value = getattr(self._whole, name)
         object.__setattr__(self, name, value)
-        self.touched.append(name)
+        self._said.read(_PLACES[name])
         return value
+
+
+# Whoever goes through all fields goes through those of facts.
+_Watched.__slots__ = Facts.__slots__  # type: ignore[assignment]

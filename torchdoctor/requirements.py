@@ -13,6 +13,8 @@ from packaging.version import InvalidVersion, Version
 
 from torchdoctor.facts import Distribution, Interpreter, Platform
 
+NEWEST = "9999"
+"""Stands for the newest release of a package, whichever that is."""
 _OS_NAME = {"win32": "nt"}
 _PLATFORM_SYSTEM = {"linux": "Linux", "win32": "Windows", "darwin": "Darwin"}
 
@@ -83,20 +85,31 @@ def name(requirement: Requirement) -> str:
 def accepts(specifier: SpecifierSet | str, version: str) -> bool | None:
     """Tell whether *version* is in *specifier*, a prerelease too; None when it is no version."""
     try:
-        wanted = SpecifierSet(specifier) if isinstance(specifier, str) else specifier
-        return wanted.contains(Version(version), prereleases=True)
+        wanted = _specifier(specifier) if isinstance(specifier, str) else specifier
+        return wanted.contains(_version(version), prereleases=True)
     except (InvalidVersion, ValueError):
         return None
+
+
+@functools.lru_cache(4096)
+def _specifier(text: str) -> SpecifierSet:
+    return SpecifierSet(text)
+
+
+@functools.lru_cache(4096)
+def _version(text: str) -> Version:
+    return Version(text)
 
 
 def version_in(specifier: SpecifierSet) -> str:
     """Return a version that *specifier* accepts, as what an installer may bring; "0" if none.
 
-    The lower bound or the pin: ``<14,>=13.0.3`` is 13.0.3, ``==13.1.1.3.*`` is 13.1.1.3.
+    The lower bound or the pin: ``<14,>=13.0.3`` is 13.0.3, ``==13.1.1.3.*`` is 13.1.1.3. Where
+    nothing bounds it, it is newer than all that are known.
     """
     candidates = [s.version.removesuffix(".*") for s in specifier if s.operator != "!="]
     below = [_just_below(s.version) for s in specifier if s.operator in ("<", "<=")]
-    return next((v for v in (*candidates, *below, "0") if accepts(specifier, v)), "0")
+    return next((v for v in (*candidates, *below, NEWEST, "0") if accepts(specifier, v)), "0")
 
 
 def unmet(

@@ -25,13 +25,19 @@ def run(
     *order* is that of :func:`in_order`, where it is known; *look* stands in for :func:`looked`.
     """
     outcomes: dict[str, Outcome] = {}
+    in_the_way: set[str] = set()
     for name in order or in_order(checks):
         check = checks[name]
-        if first := next((n for n in check.after if _stands_in_the_way(outcomes.get(n))), None):
+        if first := next(filter(in_the_way.__contains__, check.after), None):
             outcome = Outcome(name, "moot", reason=f"waits for {first}")
         else:
             outcome = (look or looked)(check, facts)
-        outcomes[name] = _news(outcome, outcomes.values()) if check.echoes else outcome
+        if outcome.findings:
+            if check.echoes:
+                outcome = _news(outcome, outcomes.values())
+            if any(finding.severity == "error" for finding in outcome.findings):
+                in_the_way.add(name)
+        outcomes[name] = outcome
     return tuple(outcomes.values())
 
 
@@ -43,20 +49,25 @@ def in_order(checks: Mapping[str, Check]) -> tuple[str, ...]:
     return tuple(TopologicalSorter(graph).static_order())
 
 
-def looked(check: Check, facts: Facts) -> Outcome:
-    """Return what *check* alone says of *facts*; never raises."""
+def looked(check: Check, facts: Facts, whole: Facts | None = None) -> Outcome:
+    """Return what *check* alone says of *facts*; never raises.
+
+    *whole* stands in for *facts* where the check asks for all of them.
+    """
     start = time.perf_counter()
 
     def outcome(status: str, findings: tuple[Finding, ...] = (), reason: str = "") -> Outcome:
         spent = time.perf_counter() - start
         return Outcome(check.name, status, findings, reason, spent)  # type: ignore[arg-type]
 
-    given = {name: facts if name == "facts" else getattr(facts, name) for name in check.reads}
-    if lacking := [
-        f"{name}: {value.reason}"
-        for name, value in given.items()
-        if isinstance(value, Unknown) and name not in check.bears_unknown
-    ]:
+    given: dict[str, object] = {}
+    lacking: list[str] = []
+    for name in check.reads:
+        value = (whole or facts) if name == "facts" else getattr(facts, name)
+        if isinstance(value, Unknown) and name not in check.bears_unknown:
+            lacking.append(f"{name}: {value.reason}")
+        given[name] = value
+    if lacking:
         return outcome("unknown", reason="; ".join(lacking))
     found: list[Finding] = []
     try:
@@ -69,12 +80,17 @@ def looked(check: Check, facts: Facts) -> Outcome:
 
 
 def _news(outcome: Outcome, before: Iterable[Outcome]) -> Outcome:
-    """Return *outcome* without findings of a name that one *before* has."""
-    known = {finding.name for other in before for finding in other.findings}
-    kept = tuple(finding for finding in outcome.findings if finding.name not in known)
+    """Return *outcome* without findings of a name that one *before* has.
+
+    Nor is a message said to be unexplained that another finding stands on.
+    """
+    found = [finding for other in before for finding in other.findings]
+    known = {finding.name for finding in found}
+    used = {item for finding in found for item in finding.evidence if item.fact == "symptoms"}
+    kept = tuple(
+        finding
+        for finding in outcome.findings
+        if finding.name not in known and not used.intersection(finding.evidence)
+    )
     status = outcome.status if kept or outcome.status != "found" else "clear"
     return replace(outcome, status=status, findings=kept)
-
-
-def _stands_in_the_way(outcome: Outcome | None) -> bool:
-    return outcome is not None and any(f.severity == "error" for f in outcome.findings)

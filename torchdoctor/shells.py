@@ -36,19 +36,20 @@ def assign(name: str, value: str) -> Commands:
     """Return what sets the environment variable *name* in the running shell."""
     return Commands(
         bash=(f"export {name}={shlex.quote(value)}",),
-        powershell=(f"$env:{name} = '{_single(value)}'",),
-        cmd=(f"set {name}={value}",),
+        powershell=(f"$env:{name} = {literal(value)}",),
+        cmd=(f"set {name}={value}" if _PLAIN_CMD.fullmatch(value) else f'set "{name}={value}"',),
     )
 
 
+def literal(word: str) -> str:
+    """Return *word* as PowerShell takes it to the letter."""
+    return "'" + word.replace("'", "''") + "'"
+
+
 def _powershell(line: Sequence[str]) -> str:
-    words = [w if _PLAIN.fullmatch(w) and w[0] != "@" else f"'{_single(w)}'" for w in line]
+    words = [w if _PLAIN.fullmatch(w) and w[0] != "@" else literal(w) for w in line]
     call = "& " if words[0].startswith("'") else ""
     return call + " ".join(words)
-
-
-def _single(word: str) -> str:
-    return word.replace("'", "''")
 
 
 def _cmd_word(word: str) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import cast
 
@@ -14,8 +15,11 @@ from torchdoctor.model import DoctorError
 from torchdoctor.resource import read_text
 
 SCHEMA = "torchdoctor.snapshot/1"
-LARGEST = 64 * 1024 * 1024
+LARGEST = 16 * 1024 * 1024
 """Bytes. A snapshot of a real machine has about one megabyte."""
+MOST_PARTS = 500_000
+MOST_ITEMS = 2_000_000
+"""Objects and lists, and commas, that are read: each takes twenty times its bytes of memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,8 @@ def parse(raw: bytes, name: str) -> Snapshot:
         raise DoctorError(f"{name} is empty; {again}", file=name)
     if b"\0" in raw[:4096]:
         raise DoctorError(f"{name} is a binary file, no snapshot; {again}", file=name)
+    if raw.count(b"[") + raw.count(b"{") > MOST_PARTS or raw.count(b",") > MOST_ITEMS:
+        raise DoctorError(f"{name} has more parts than any snapshot; {again}", file=name)
     try:
         document = json.loads(raw)
     except (ValueError, RecursionError) as error:
@@ -107,13 +113,21 @@ def _validate(document: object, name: str, again: str) -> None:
     # Not needed before a file is read, and slower to import than everything else here.
     import fastjsonschema  # noqa: PLC0415
 
-    schema = json.loads(read_text("snapshot.schema.json"))
     try:
-        fastjsonschema.validate(schema, document)
+        _validator()(document)
     except fastjsonschema.JsonSchemaValueException as error:
         raise DoctorError(
             f"{name} is a damaged snapshot: {error.message}; {again}", file=name
         ) from error
+
+
+@cache
+def _validator() -> Callable[[object], object]:
+    import fastjsonschema  # noqa: PLC0415 - as above
+
+    schema = json.loads(read_text("snapshot.schema.json"))
+    compiled: Callable[[object], object] = fastjsonschema.compile(schema)
+    return compiled
 
 
 def _run(record: dict[str, object]) -> Run:

@@ -16,6 +16,8 @@ from torchdoctor.model import Finding, Step
 
 Finds = Callable[[Finding, Facts], bool]
 """Whether the check that made a finding makes one of that name on other facts."""
+Puts = Callable[[Step, Facts], Mapping[str, str]]
+"""What a step puts in place anew on facts, as :func:`touched` has it."""
 
 # They follow from the others, or say what was tried.
 _NOT_TOUCHED = frozenset(
@@ -37,15 +39,22 @@ _WITHIN = frozenset(("files", "versions", "environment"))
 _SOME_PYTHON = Interpreter("", "", "", "", "")
 
 
-def standing(
-    gone: Sequence[Finding], step: Step, before: Facts, tried: Facts, finds: Finds
+def standing(  # noqa: PLR0913, PLR0917 - it is asked once, with all there is
+    gone: Sequence[Finding],
+    step: Step,
+    before: Facts,
+    tried: Facts,
+    finds: Finds,
+    puts: Puts | None = None,
 ) -> tuple[Finding, ...]:
     """Return those of *gone* that *step* did not cure.
 
     *gone* are findings that the checks do not make any more once *step* is done on the facts
     *before*; *tried* are the facts after it, but with all that was tried before the first step.
+    *puts* stands in for :func:`touched`.
     """
-    stand = [f for f in gone if not _cures(step, f, before) and finds(f, tried)]
+    puts = puts or touched
+    stand = [f for f in gone if not _cures(step, f, before, puts) and finds(f, tried)]
     cured = {f.name for f in gone} - {f.name for f in stand}
     while explained := [f for f in stand if cured.intersection(f.because_of)]:
         cured.update(f.name for f in explained)
@@ -63,15 +72,15 @@ def undoes(done: Mapping[str, str], before: Mapping[str, str]) -> bool:
     return any(before.get(name, value) != value for name, value in done.items())
 
 
-def _cures(step: Step, finding: Finding, facts: Facts) -> bool:
+def _cures(step: Step, finding: Finding, facts: Facts, puts: Puts) -> bool:
     """Tell whether *step* is offered for *finding*, or does all that one of those does."""
     if any(own.name == step.name for own in finding.steps):
         return True
     if not finding.steps:
         return False
-    done = touched(step, facts)
+    done = puts(step, facts)
     whichever = finding.family in _WITHIN
-    return any(_covers(done, touched(own, facts), whichever=whichever) for own in finding.steps)
+    return any(_covers(done, puts(own, facts), whichever=whichever) for own in finding.steps)
 
 
 def _covers(done: Mapping[str, str], wanted: Mapping[str, str], *, whichever: bool) -> bool:

@@ -1,7 +1,8 @@
 """What can go wrong with an all_reduce, made on purpose, and what has to be said of it.
 
-A fault is a change to the worker's source (its own functions, replaced before it begins), to the
+A fault is a change to the worker (functions of its parts, replaced before it begins), to the
 environment of a rank, to what stands before its interpreter, or to the two hosts that it runs on.
+None depends on how fast the machine is: who has to be in a certain place is waited for.
 """
 
 from __future__ import annotations
@@ -22,8 +23,23 @@ BAD = 1
 """The rank that a fault is made in."""
 LAST_LINES = 'if __name__ == "__main__":\n'
 
+PARTS = """
+import signal
+import threading
+import time
+
+saying, summing = (sys.modules["torchdoctor_ranks." + n] for n in ("saying", "summing"))
+RANK = saying.RANK
+
+
+def wait_for_others(stage, kind):
+    for rank in set(range(saying.WORLD)) - {RANK}:
+        wanted = '"stage": "%s", "ev": "%s"' % (stage, kind)
+        while wanted not in open(os.path.join(saying.FOLDER, "rank%d.jsonl" % rank)).read():
+            time.sleep(0.02)
+"""
 AT = """
-_enter = Stage.__enter__
+_enter = saying.Stage.__enter__
 
 
 def _faulty(stage):
@@ -33,21 +49,24 @@ def _faulty(stage):
     return stage
 
 
-Stage.__enter__ = _faulty
+saying.Stage.__enter__ = _faulty
 """
 INSIDE = """
-_collective = collective
+_collective = summing.collective
 
 
 def collective(dist, given):
     if RANK == {rank}:
         threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGKILL)).start()
     elif RANK == 0:
-        time.sleep(1.5)
+        time.sleep(3600)  # the others cannot come to an end before that
     _collective(dist, given)
+
+
+summing.collective = collective
 """
 GIVEN = """
-_contribution = contribution
+_contribution = summing.contribution
 
 
 def contribution(torch, device):
@@ -55,9 +74,12 @@ def contribution(torch, device):
     if RANK == {rank}:
         {action}
     return given
+
+
+summing.contribution = contribution
 """
 OTHER_COLLECTIVE = """
-_collective = collective
+_collective = summing.collective
 
 
 def collective(dist, given):
@@ -65,6 +87,9 @@ def collective(dist, given):
         dist.broadcast(given, 0)
     else:
         _collective(dist, given)
+
+
+summing.collective = collective
 """
 FULL_SHM = ("unshare", "-m", "sh", "-c")
 FULL_SHM_SCRIPT = 'mount -t tmpfs -o size=1m none /dev/shm && exec "$0" "$@"'
@@ -149,7 +174,7 @@ def wrong_name(both: Hosts) -> None:
     both.name_is(1, "127.0.1.1")
 
 
-UNPLUG = f'os.system("ip link set {hosts.CABLE[1]} down")'
+UNPLUG = f'wait_for_others(stage.name, "{{kind}}"); os.system("ip link set {hosts.CABLE[1]} down")'
 KILL = "os.kill(os.getpid(), signal.SIGKILL)"
 STOP = "os.kill(os.getpid(), signal.SIGSTOP)"
 COLLECTIVE = "all-reduce"
@@ -266,14 +291,14 @@ ON_TWO_HOSTS = (
     Fault(
         "link lost in init",
         Expected("communicator", "link-lost", across=True),
-        source=at("communicator", UNPLUG, rank=-1),
+        source=at("communicator", UNPLUG.format(kind="call"), rank=-1),
         befalls=nothing,
         marks=(hosts.needs_hosts,),
     ),
     Fault(
         "link lost in the collective",
         Expected(COLLECTIVE, "link-lost", across=True),
-        source=at(COLLECTIVE, UNPLUG, rank=-1),
+        source=at(COLLECTIVE, UNPLUG.format(kind="call"), rank=-1),
         befalls=nothing,
         marks=(hosts.needs_hosts,),
     ),

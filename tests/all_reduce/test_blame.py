@@ -193,6 +193,26 @@ def test_a_known_message_of_a_library_has_its_cause() -> None:
     assert short(run(told, until("communicator", "call"))) == ("communicator", "interface", (0,))
 
 
+def test_who_was_ended_by_torch_s_watchdog_has_waited_and_not_died() -> None:
+    waited = {"signal": "SIGABRT", "symptoms": ("watchdog-timeout", "watchdog-took-down")}
+    here = ended(until("all-reduce", "call"), ended_at=9.0, **waited)
+    other = ended(until("all-reduce", "call"), ended_at=8.9, **waited)
+    assert short(run(here, other)) == ("all-reduce", "stuck", ())
+    late = ended(until("all-reduce", "enter"), ended_by_us=True)
+    assert short(run(here, late)) == ("all-reduce", "late", (1,))
+    aborted = ended(until("all-reduce", "call"), ended_at=9.5, signal="SIGABRT")
+    assert short(run(here, aborted)) == ("all-reduce", "died", (1,))
+
+
+def test_what_nccl_logged_has_the_cause_that_its_exception_does_not_name() -> None:
+    *before, last = error("communicator")
+    told = (*before, replace(last, symptoms=("nccl-error",)))
+    logged = ended(told, exit_code=4, ended_at=1.0, symptoms=("shm-no-space",))
+    assert short(run(logged, until("communicator", "call"))) == ("communicator", "shm-full", (0,))
+    other = ended(error("communicator"), exit_code=4, ended_at=1.0, symptoms=("shm-no-space",))
+    assert short(run(other, until("communicator", "call"))) == ("communicator", "raised", (0,))
+
+
 def test_a_message_that_no_table_knows_is_the_rank_s_own() -> None:
     found = run(error("communicator"), until("communicator", "call"))
     assert short(found) == ("communicator", "raised", (0,))

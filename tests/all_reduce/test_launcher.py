@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests import environments
-from tests.all_reduce import hosts
+from tests.all_reduce import hosts, trying
 from tests.all_reduce.hosts import Hosts
 from torchdoctor.distributed import gather
 from torchdoctor.distributed.launcher import Seat, seat
@@ -126,6 +126,7 @@ def under_torchrun(
 ) -> list[tuple[int, str, str]]:
     """Start one rank on either host; return exit code and output of both launchers."""
     python = environments.base().root / "bin/python"
+    slowness = trying.slowness()
     path = os.pathsep.join((str(environments.CHECKOUT), *OF_THIS))
     launchers = []
     for which in (0, 1):
@@ -136,7 +137,7 @@ def under_torchrun(
             f"--local-addr={hosts.ADDRESSES[which]}",  # both have one name
             f"--rdzv-endpoint={hosts.ADDRESSES[0]}:{hosts.PORT}",
             *("-m", "torchdoctor", "all-reduce", "--worker", "--format", "json"),
-            *("--timeout", "18"),
+            *("--timeout", str(18 * slowness)),
         )
         environ = environments.environ(
             folder, PYTHONPATH=path, TMPDIR=str(folder), **(variables or {}).get(which, {})
@@ -146,13 +147,13 @@ def under_torchrun(
                 command, cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE
             )
         )
-    meanwhile()
     try:
-        said = [launcher.communicate(timeout=LIMIT) for launcher in launchers]
+        meanwhile()
+        said = [launcher.communicate(timeout=LIMIT * slowness) for launcher in launchers]
     finally:
         for launcher in launchers:
             launcher.kill()
-            launcher.wait()
+            launcher.communicate()
     assert not list(folder.glob("torchdoctor-*")), "the temporary folders are gone"
     return [
         (launcher.returncode, out.decode(), err.decode())
@@ -178,7 +179,7 @@ def kill_in_import(folder: Path, rank: int) -> None:
         for file in folder.glob(f"torchdoctor-*/all-reduce/rank{rank}.jsonl"):
             with contextlib.suppress(ValueError, OSError):
                 events = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
-                if events[-1]["stage"] == "import":
+                if events and events[-1]["stage"] == "import":
                     os.kill(next(e["pid"] for e in events if "pid" in e), signal.SIGKILL)
                     return
         time.sleep(0.02)

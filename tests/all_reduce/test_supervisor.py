@@ -15,7 +15,7 @@ import pytest
 from tests import environments
 from torchdoctor.distributed import session, supervisor
 from torchdoctor.distributed.blame import blame
-from torchdoctor.distributed.heartbeat import MOST
+from torchdoctor.distributed.heartbeat import MOST, SLOWEST
 from torchdoctor.distributed.stages import Limits
 from torchdoctor.distributed.supervisor import Job, Place
 from torchdoctor.facts import AllReduce
@@ -86,6 +86,20 @@ def test_those_ahead_are_not_late_while_another_is_within_its_time(tmp_path: Pat
     assert run(body, tmp_path, Limits(whole=9.0, stage=0.1, importing=3.0)).ended == "done"
 
 
+def test_ranks_on_a_slow_machine_have_more_time_for_every_stage_but_the_import() -> None:
+    limits = Limits(whole=100.0, stage=10.0, importing=60.0)
+    assert [limits.of(stage, slowness=3.0) for stage in ("import", "facts")] == [62.0, 36.0]
+    assert [limits.of(stage) for stage in ("import", "facts")] == [62.0, 12.0]
+    assert limits.of("check-in", elsewhere=True, slowness=2.0) == 144.0
+
+
+def test_a_rank_is_believed_to_be_slow_but_not_beyond_measure(tmp_path: Path) -> None:
+    body = f"say('spawn', 'enter'); say('import', 'fact', slowness=10**9)\n{DONE}"
+    places = {0: Place((sys.executable, "-I"), dict(os.environ))}
+    job = Job(places, 1, SHORT, source=f"{BEGIN}\n{body}\n")
+    assert supervisor.run(job, tmp_path)["slowness"] == SLOWEST
+
+
 def test_the_others_have_a_moment_to_say_what_they_saw(tmp_path: Path) -> None:
     body = "if RANK == 1: os._exit(3)\ntime.sleep(0.7); say('tcp', 'error', message='gone')"
     found = run(body, tmp_path)
@@ -132,6 +146,16 @@ def test_the_log_that_nccl_writes_for_each_rank_is_read(tmp_path: Path) -> None:
     said = "host:1:2 [0] NCCL INFO Bootstrap : no socket interface found"
     body = f"open(os.environ['NCCL_DEBUG_FILE'], 'w').write({said!r})\n{DONE}"
     assert run(body, tmp_path).ranks[1].symptoms == ("nccl-no-interface",)
+
+
+def test_of_a_long_log_of_nccl_the_warnings_in_its_midst_are_kept(tmp_path: Path) -> None:
+    said = "host:1:2 [0] NCCL WARN NET/Socket : no interface found"
+    chatter = "host:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n" * 4000
+    body = (
+        "log = open(os.environ['NCCL_DEBUG_FILE'], 'w')\n"
+        f"log.write({chatter!r} + {said!r} + '\\n' + {chatter!r}); log.close()\n{DONE}"
+    )
+    assert "nccl-no-interface" in run(body, tmp_path).ranks[1].symptoms
 
 
 def test_one_whose_interpreter_is_not_there_is_never_started(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import ast
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,9 +14,18 @@ import pytest
 
 from tests.all_reduce.faults import LAST_LINES
 from torchdoctor.distributed.stages import NUMBERS, PLACE
+from torchdoctor.distributed.supervisor import PARTS
 from torchdoctor.resource import read_text
 
 SOURCE = read_text("probes", "all_reduce.py")
+SOURCES = {part: read_text("probes", "ranks", f"{part}.py") for part in PARTS}
+
+
+NAMES = """
+import json
+for part in [name for name in sys.modules if name.startswith("torchdoctor_ranks.")]:
+    globals().update(vars(sys.modules[part]))
+"""
 
 
 def ask(
@@ -44,8 +54,11 @@ def ask(
         **options,
     }
     program, _, _ = SOURCE.partition(LAST_LINES)
+    (folder / "torchdoctor_ranks").mkdir(exist_ok=True)
+    for part, text in SOURCES.items():
+        (folder / "torchdoctor_ranks" / f"{part}.py").write_text(text, "ascii")
     asked = folder / "asked.py"
-    asked.write_text(f"{program}\n\nprint(json.dumps({question}))\n", "ascii")
+    asked.write_text(f"{program}\n{NAMES}\nprint(json.dumps({question}))\n", "ascii")
     done = subprocess.run(
         (sys.executable, "-I", str(asked), json.dumps(given)),
         env={**(environ or {})},
@@ -61,7 +74,8 @@ def ask(
 def test_every_stage_that_the_worker_goes_through_has_its_place() -> None:
     used = {
         node.args[0].value
-        for node in ast.walk(ast.parse(SOURCE))
+        for source in SOURCES.values()
+        for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id == "Stage"
@@ -144,3 +158,27 @@ def test_what_is_no_file_is_no_text(tmp_path: Path) -> None:
     assert ask(f"text_of({str(tmp_path / 'none')!r})", tmp_path) == ""
     (tmp_path / "conf").write_bytes(b"NCCL_DEBUG=INFO\xff\n")
     assert ask(f"text_of({str(tmp_path / 'conf')!r})", tmp_path) == "NCCL_DEBUG=INFO\\xff"
+
+
+# ---- patience ------------------------------------------------------------------------------------
+
+
+def patience(folder: Path, *, imported: float, left: float = 1000.0) -> object:
+    """Return for how long a rank waits in a stage, for a connection, and for those that import."""
+    program = f"PACE.imported_in({imported})"
+    asked = "[PACE.slowness, PACE.limit(), PACE.limit(3.0), PACE.importing()]"
+    given = f"(exec({program!r}, globals()), {asked})[1]"
+    told = ask(given, folder, stage_limit=10, import_limit=60, limit=left, began=time.time())
+    assert isinstance(told, list)
+    return [round(value) for value in told]
+
+
+def test_a_rank_is_as_patient_as_its_import_was_slow_and_never_less(tmp_path: Path) -> None:
+    assert patience(tmp_path, imported=1.0) == [1, 10, 3, 70]
+    assert patience(tmp_path, imported=20.0) == [4, 40, 12, 280]
+
+
+def test_patience_has_an_end_and_leaves_time_to_say_what_was_waited_for(tmp_path: Path) -> None:
+    assert patience(tmp_path, imported=500.0) == [6, 60, 18, 420]
+    assert patience(tmp_path, imported=500.0, left=20.0) == [6, 18, 18, 18]
+    assert patience(tmp_path, imported=1.0, left=-5.0) == [1, 1, 1, 1]

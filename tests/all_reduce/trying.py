@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tests import environments
 from tests.all_reduce import hosts
-from tests.all_reduce.faults import LAST_LINES, Fault
+from tests.all_reduce.faults import LAST_LINES, PARTS, Fault
 from tests.all_reduce.hosts import Hosts
 from torchdoctor.distributed import session
 from torchdoctor.distributed.blame import Verdict, blame
@@ -21,7 +23,8 @@ from torchdoctor.distributed.supervisor import Job, Place
 from torchdoctor.facts import AllReduce
 from torchdoctor.resource import read_text
 
-LIMITS = Limits(whole=60.0, stage=6.0, importing=40.0)
+USUAL_IMPORT = 3.0
+"""Seconds that an import of torch takes alone, where the limits below are long enough."""
 SHARED = Path("/dev/shm")  # noqa: S108 - looked at
 
 
@@ -35,7 +38,22 @@ class Seen:
     data: Mapping[str, object]
     """The record itself."""
     left: tuple[str, ...]
-    """Processes and shared memory that were not there before."""
+    """Processes, shared memory and temporary files that were not there before."""
+
+
+@cache
+def slowness() -> float:
+    """Return how many times as long as usual this machine takes now, by an import that is timed."""
+    start = time.monotonic()
+    command = (str(environments.base().root / "bin/python"), "-c", "import torch")
+    subprocess.run(command, check=True, timeout=300)
+    return max(1.0, (time.monotonic() - start) / USUAL_IMPORT)
+
+
+def limits(world: int) -> Limits:
+    """Return the limits for *world* ranks on this machine; two runs have to fit into the whole."""
+    importing = (30.0 + 5.0 * world) * slowness()
+    return Limits(whole=2 * importing + 30.0 * slowness(), stage=6.0, importing=importing)
 
 
 def far(world: int) -> tuple[int, ...]:
@@ -43,9 +61,11 @@ def far(world: int) -> tuple[int, ...]:
     return tuple(range(world // 2, world))
 
 
-def run(fault: Fault, world: int, folder: Path, limits: Limits = LIMITS) -> Seen:
+def run(fault: Fault, world: int, folder: Path) -> Seen:
     """Run *fault* on *world* ranks; *folder* is empty."""
     before = _shared()
+    temporary = folder / "temporary"
+    temporary.mkdir(parents=True)
     joined: AbstractContextManager[Hosts | None] = (
         hosts.two(late=fault.late) if fault.on_hosts else nullcontext(None)
     )
@@ -55,7 +75,7 @@ def run(fault: Fault, world: int, folder: Path, limits: Limits = LIMITS) -> Seen
         job = Job(
             places=dict(_places(fault, world, both, folder)),
             world=world,
-            limits=limits,
+            limits=limits(world),
             host=hosts.ADDRESSES[0] if both else "127.0.0.1",
             port=hosts.PORT if both else port,
             source=_source(fault, world),
@@ -64,9 +84,13 @@ def run(fault: Fault, world: int, folder: Path, limits: Limits = LIMITS) -> Seen
         answer = session.of(job, folder)
         seconds = time.monotonic() - start
         until = time.monotonic() + 1.0  # what was killed takes a moment to be gone
-        while (left := (*_processes(folder), *sorted(_shared() - before))) and (
-            time.monotonic() < until
-        ):
+        while (
+            left := (
+                *_processes(folder),
+                *sorted(_shared() - before),
+                *map(str, temporary.iterdir()),
+            )
+        ) and time.monotonic() < until:
             time.sleep(0.02)
     record = session.read(answer.data)
     return Seen(record, blame(record), seconds, answer.data, left)
@@ -77,14 +101,14 @@ def _source(fault: Fault, world: int) -> str:
     assert whole.count(LAST_LINES) == 1
     # A fault of the second host is made by one of the ranks that are there.
     change = fault.source.replace("RANK == -1", f"RANK == {far(world)[0]}")
-    return whole.replace(LAST_LINES, f"{change}\n\n{LAST_LINES}")
+    return whole.replace(LAST_LINES, f"{PARTS}\n{change}\n\n{LAST_LINES}")
 
 
 def _places(
     fault: Fault, world: int, both: Hosts | None, folder: Path
 ) -> Iterator[tuple[int, Place]]:
     python = str(environments.base().root / "bin/python")
-    environ = environments.environ(folder, OMP_NUM_THREADS="1")
+    environ = environments.environ(folder, OMP_NUM_THREADS="1", TMPDIR=str(folder / "temporary"))
     for rank in range(world):
         inside = both.inside(int(rank in far(world))) if both else ()
         start = (*inside, *fault.before.get(rank, ()), fault.python.get(rank, python), "-B")

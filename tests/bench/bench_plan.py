@@ -22,7 +22,7 @@ from torchdoctor import plan
 from torchdoctor.run import run
 
 MACHINES, MOST_MS = 10_000, 50.0
-TRIES = 3
+TRIES = 10
 """How often a plan that takes too long is timed, as other programs share the processor's caches."""
 BETWEEN = 200
 """Plans after which garbage is collected."""

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -134,3 +137,42 @@ def test_whatever_is_thrown_at_it_the_sentence_is_whole(judge: Judge) -> None:
     assert finding.summary == ("Rank 1 failed as the ranks compare what they are: it is interface.")
     assert UNKNOWN not in finding.steps[0].title
     assert finding.steps[0].commands.bash == ("ip -br addr",)
+
+
+def with_variables(*each: dict[str, str]) -> AllReduce:
+    return run(*((make.event("facts", "fact", variables=v), *until("done")) for v in each))
+
+
+def test_variables_that_ranks_must_share_are_told_though_the_run_is_well(
+    judge: Judge, cure: Planner
+) -> None:
+    record = with_variables({"NCCL_ALGO": "Ring"}, {}, {"NCCL_ALGO": "Ring"})
+    finding = found(judge, record)
+    assert (finding.name, finding.severity) == ("rank-variables-differ", "warning")
+    assert "Ring on ranks 0 and 2; not set on rank 1" in finding.summary
+    assert cure(all_reduce=record).remaining == ()
+
+
+@pytest.mark.parametrize("name", ["NCCL_SOCKET_IFNAME", "NCCL_IB_HCA", "NCCL_DEBUG"])
+def test_variables_that_may_differ_from_host_to_host_are_let_be(judge: Judge, name: str) -> None:
+    record = with_variables({name: "one"}, {name: "other"})
+    assert judge(all_reduce=record).findings == ()
+    assert (
+        judge(all_reduce=with_variables({"NCCL_ALGO": "Ring"}, {"NCCL_ALGO": "Ring"})).findings
+        == ()
+    )
+
+
+def test_a_check_of_anything_else_does_not_load_what_judges_a_run() -> None:
+    program = (
+        "import sys; from torchdoctor.registry import all_checks; all_checks(());"
+        "print([name for name in sys.modules if name.startswith('torchdoctor.distributed.')])"
+    )
+    done = subprocess.run(
+        (sys.executable, "-c", program),
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "[]\n"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from tests.checks import make
+from tests.checks.run import said
 from tests.conftest import Judge, Planner, names
 from torchdoctor.facts import Device, Gpu
 
@@ -86,3 +87,26 @@ def test_a_pasted_report_is_offered_the_override_too(judge: Judge, cure: Planner
     assert cure(**known).verdict == "healthy"
     fits = known | {"gpus": (Gpu("AMD Radeon RX 6800", "amd", gfx="gfx1030"),)}
     assert judge(**fits).status == "clear"
+
+
+PHOENIX = Gpu("AMD Radeon 780M", "amd", gfx="gfx1103")
+
+
+def test_what_hip_says_of_the_only_gpu_needs_no_version(judge: Judge, cure: Planner) -> None:
+    known = {
+        "gpus": (PHOENIX,),
+        "symptoms": said(f"RuntimeError: {FAILS}"),
+        "platform": make.linux(),
+    }
+    (found,) = judge(**known).findings
+    assert (found.name, found.confidence) == ("arch-not-supported", "likely")
+    assert "gfx1103" in found.summary
+    assert cure(**known).verdict == "healthy"
+
+
+def test_the_same_words_of_cuda_or_without_a_gpu_say_nothing(judge: Judge) -> None:
+    cuda = said("RuntimeError: CUDA error: invalid device function")
+    assert judge(gpus=(PHOENIX,), symptoms=cuda).status == "unknown"
+    assert judge(symptoms=said(f"RuntimeError: {FAILS}")).status == "unknown"
+    two = (PHOENIX, Gpu("AMD Radeon RX 7900 XTX", "amd", gfx="gfx1100"))
+    assert judge(gpus=two, symptoms=said(f"RuntimeError: {FAILS}")).status == "unknown"

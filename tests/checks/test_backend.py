@@ -31,3 +31,20 @@ def test_a_build_with_nccl_and_no_gpu_is_another_matter(judge: Judge) -> None:
 
 def test_without_any_text_nothing_is_known(judge: Judge) -> None:
     assert judge().status == "unknown"
+
+
+ON_CPU = "RuntimeError: No backend type associated with device type cpu"
+
+
+def test_a_tensor_on_the_cpu_is_not_for_nccl(judge: Judge, cure: Planner) -> None:
+    for text in (ON_CPU, "RuntimeError: Tensors must be CUDA and dense"):
+        outcome = judge(symptoms=said(text))
+        assert names(outcome) == {"cpu-tensor-with-nccl": "error"}
+    plan = cure(symptoms=said(ON_CPU))
+    assert "cpu:gloo,cuda:nccl" in plan.steps[0].step.title
+    assert plan.verdict == "healthy"
+
+
+def test_tensors_on_two_devices_are_another_matter(judge: Judge) -> None:
+    text = "RuntimeError: Expected all tensors to be on the same device, but found cuda:0 and cpu!"
+    assert judge(symptoms=said(text)).findings == ()

@@ -96,3 +96,7 @@ def test_a_listing_that_names_no_installer_tells_it_by_the_version(judge: Judge)
     assert finding.name == "conda-pip-mix"
     same = dist("torch", "1.11.0", installer="")
     assert judge(**MIXED | {"distributions": (same,)}).status == "clear"
+    pre = dist("torch", "1.11.0a0", installer="")  # as the metadata of conda's own copies says
+    assert judge(**MIXED | {"distributions": (pre,)}).status == "clear"
+    other = dist("torch", "1.12.0a0", installer="")
+    assert judge(**MIXED | {"distributions": (other,)}).status == "found"

@@ -101,3 +101,35 @@ def test_wsl_1_is_told_by_the_message_without_knowing_torch(judge: Judge) -> Non
     (found,) = judge(**here, symptoms=(theirs,)).findings
     assert (found.name, found.severity) == ("wsl1-no-gpu", "error")
     assert judge(**here).status == "clear"
+
+
+GIVEN = HERE | {"device_nodes": make.NVIDIA_NODES}
+
+
+def test_device_files_without_the_drivers_libraries_are_told(judge: Judge, cure: Planner) -> None:
+    (found,) = judge(**GIVEN).findings
+    assert (found.name, found.severity) == ("container-no-gpu", "warning")
+    assert "/dev/nvidia0 and not the libraries" in found.summary
+    assert found.steps[0].commands.bash == ("docker run --gpus all IMAGE",)
+    lacks = Driver(None, error="Library Not Found", code=12)
+    (found,) = judge(**GIVEN | {"driver": lacks}, expectation=make.EXPECT_CUDA).findings
+    assert found.severity == "error"
+    assert cure(**GIVEN, expectation=make.EXPECT_CUDA).verdict == "healthy"
+
+
+def test_capabilities_without_compute_are_why(judge: Judge) -> None:
+    graphics = GIVEN | {"variables": {"NVIDIA_DRIVER_CAPABILITIES": "graphics,display"}}
+    (found,) = judge(**graphics).findings
+    assert "NVIDIA_DRIVER_CAPABILITIES=graphics,display asks for no compute" in found.summary
+    assert found.steps[0].commands.bash == (
+        "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility IMAGE",
+    )
+    utility = GIVEN | {"variables": {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}}
+    (found,) = judge(**utility).findings
+    assert "asks for no compute" not in found.summary
+
+
+def test_device_files_with_a_driver_that_answers_or_fails_otherwise_are_quiet(judge: Judge) -> None:
+    for driver in (make.driver(), Driver(None, error="Unknown Error", code=999)):
+        assert judge(**GIVEN | {"driver": driver}).status == "clear"
+    assert judge(**GIVEN | {"container": None}).status == "clear"

@@ -68,7 +68,7 @@ def test_what_a_user_saw_counts_where_nothing_was_tried(judge: Judge, cure: Plan
     (found,) = judge(symptoms=(TOLD,), cpu=make.OLD_CPU, platform=make.linux()).findings
     assert (found.name, found.confidence) == ("cpu-instruction-missing", "likely")
     assert "AVX" in found.summary
-    assert not found.steps[0].commands
+    assert found.steps[0].commands.cmd[0].endswith("-c conda-forge --override-channels pytorch-cpu")
     plan = cure(symptoms=(TOLD,), cpu=make.OLD_CPU, platform=make.linux())
     assert plan.verdict == "healthy"
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.checks import make
 from tests.conftest import Judge, Planner, names
 from torchdoctor.facts import Driver, Expectation, Gpu, Unknown
@@ -83,6 +85,13 @@ def test_an_amd_card_makes_a_cpu_build_a_possible_warning(judge: Judge) -> None:
     )
     assert "/whl/rocm" in found.steps[0].commands.bash[0]
     assert judge(**known, torch=CPU, device_nodes=()).status == "clear"
+
+
+def test_a_card_that_rocminfo_lists_is_usable_where_no_device_was_looked_at(judge: Judge) -> None:
+    for gfx, severity in (("gfx1100", "warning"), (None, "note")):
+        cards = (replace(RADEON, gfx=gfx),)
+        (found,) = judge(**HERE | {"driver": None, "gpus": cards}, torch=make.build()).findings
+        assert (found.name, found.severity) == ("wrong-accelerator-build", severity)
 
 
 def test_graphics_inside_an_amd_processor_earn_a_note(judge: Judge) -> None:

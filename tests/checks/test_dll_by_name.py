@@ -11,6 +11,7 @@ from tests.checks.make import (
     system,
     windows,
 )
+from tests.checks.run import said
 from tests.conftest import Judge, Planner
 from torchdoctor.facts import DllLoad
 
@@ -95,3 +96,23 @@ def test_a_frozen_program_has_a_fault_of_its_own(judge: Judge) -> None:
     path = r"D:\out\lib\torch\lib\cudnn_cnn64_9.dll"
     said = symptom("winerror-dll", code="127", file=path)
     assert judge(platform=windows(), symptoms=(said,)).status == "clear"
+
+
+LOST = "RuntimeError: nvrtc: error: failed to open nvrtc-builtins64_116.dll."
+
+
+def test_the_other_half_of_nvrtc_is_brought(judge: Judge, cure: Planner) -> None:
+    (finding,) = judge(platform=windows(), symptoms=said(LOST)).findings
+    assert finding.name == "cuda-dll-missing"
+    assert "CUDA 11.6" in finding.summary
+    assert "cuda-nvrtc=11.6" in finding.steps[0].commands.powershell[0]
+    (owned,) = judge(**OWNED, symptoms=said(LOST)).findings
+    assert owned.steps[0].name == "reinstall-torch"
+    assert cure(**OWNED, symptoms=said(LOST)).verdict == "healthy"
+
+
+def test_nvrtc_of_linux_and_another_error_of_it_are_no_dll(judge: Judge) -> None:
+    linux_file = "RuntimeError: nvrtc: error: failed to open libnvrtc-builtins.so.11.1."
+    other = "nvrtc: error: invalid value for --gpu-architecture (-arch)"
+    for text in (linux_file, other):
+        assert judge(platform=windows(), symptoms=said(text)).findings == ()

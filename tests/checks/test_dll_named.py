@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.checks import make
 from tests.conftest import Judge, Planner
-from torchdoctor.facts import Symptom
+from torchdoctor.facts import ErrorText, Symptom
 
 LIB = r"C:\Users\user\venv\Lib\site-packages\torch\lib"
 WINDOWS = {"platform": make.windows()}
@@ -135,3 +137,17 @@ def test_another_build_or_number_is_not_about_oneapi(judge: Judge) -> None:
     assert judge(**here, symptoms=said).status == "clear"
     built = WINDOWS | {"torch": make.build("2.9.1+xpu", tag="xpu")}
     assert judge(**built, symptoms=failed("c10.dll", "1114")).status == "clear"
+
+
+DIST = r"C:\Users\user\project\dist\main\torch\lib\torch_cpu.dll"
+
+
+def test_pyinstallers_loader_among_the_frames_tells_a_frozen_program(judge: Judge) -> None:
+    said = (make.symptom("winerror-dll", "log", code="126", file=DIST),)
+    frames = '  File "PyInstaller\\loader\\pyimod03_importers.py", line 540, in exec_module'
+    trial = make.raised("OSError", "[WinError 126]")
+    frozen = replace(trial, error=ErrorText("OSError", "[WinError 126]", frames))
+    (found,) = judge(**WINDOWS, symptoms=said, trial=frozen).findings
+    assert found.name == "frozen-app-missing-dll"
+    assert judge(**WINDOWS, symptoms=said, trial=trial).findings == ()
+    assert judge(**WINDOWS, symptoms=failed("torch_cpu.dll"), trial=frozen).findings == ()

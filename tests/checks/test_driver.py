@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 from tests.checks import make
+from tests.checks.run import said
 from tests.conftest import Judge, Planner, names
-from torchdoctor.facts import Driver, Expectation, Kernel, Unknown
+from torchdoctor.facts import Driver, Expectation, Gpu, Kernel, Unknown
 
 HERE = {"platform": make.linux(), "interpreter": make.interpreter(), "torch": make.build()}
 OLD = make.driver("535.104.05", cuda="12.2")
@@ -19,6 +20,23 @@ def test_it_is_an_error_where_cuda_or_gpus_are_expected(judge: Judge) -> None:
         (found,) = judge(**HERE, driver=None, gpus=(), expectation=expected).findings
         assert (found.name, found.severity) == ("driver-missing", "error")
         assert found.steps == ()  # no driver helps where there is no GPU
+
+
+def test_somebody_who_writes_that_nvidia_smi_hangs_is_believed(judge: Judge, cure: Planner) -> None:
+    facts = {"driver": Unknown("not asked"), "symptoms": said("after a day nvidia-smi hangs")}
+    (found,) = judge(**HERE, **facts).findings
+    assert (found.name, found.evidence[0].fact) == ("driver-not-answering", "symptoms")
+    assert cure(**HERE, **facts).verdict == "healthy"
+    assert judge(**HERE, **facts | {"symptoms": said("nvidia-smi is quick")}).status == "unknown"
+
+
+def test_no_nvidia_driver_is_missed_where_only_other_gpus_are(judge: Judge) -> None:
+    asked = (make.symptom("no-nvidia-driver", "train.log"),)
+    facts = {"driver": Unknown("not asked"), "symptoms": asked}
+    radeon = (Gpu("AMD Radeon RX 7900 XTX", "amd"),)
+    (found,) = judge(**HERE, **facts, gpus=CARD).findings
+    assert found.name == "driver-missing"
+    assert judge(**HERE, **facts, gpus=radeon).status == "unknown"
 
 
 def test_a_gpu_without_a_driver_is_a_warning_with_a_step(judge: Judge) -> None:

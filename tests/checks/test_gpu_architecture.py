@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.checks import make
+from tests.checks.run import said
 from tests.conftest import Judge, Planner, names
 from torchdoctor.facts import Conda, CondaPackage, Unknown
 from torchdoctor.tables import gpus as table
@@ -225,3 +226,21 @@ def test_a_version_and_a_card_are_enough_without_the_platform(judge: Judge) -> N
     assert found.name == "arch-dropped"
     assert judge(torch=torch, gpus=(make.a100(),)).status == "clear"
     assert judge(gpus=(VOLTA,)).status == "unknown"
+
+
+ORIN = make.nvidia("Orin", (8, 7))
+DESKTOP = ("sm_50", "sm_80", "sm_86", "sm_90", "compute_90")
+
+
+def test_a_report_with_the_list_and_the_error_needs_no_version(judge: Judge) -> None:
+    runtime = make.runtime(make.device(ORIN), arch_list=DESKTOP, version="")
+    (found,) = judge(runtime=runtime, symptoms=said(f"RuntimeError: {NO_IMAGE}")).findings
+    assert (found.name, found.severity) == ("arch-not-supported", "error")
+    assert "Orin (sm_87)" in found.summary
+
+
+def test_a_list_without_the_error_or_with_the_target_is_no_fault(judge: Judge) -> None:
+    runtime = make.runtime(make.device(ORIN), arch_list=DESKTOP, version="")
+    assert judge(runtime=runtime, symptoms=()).findings == ()
+    fits = make.runtime(make.device(ORIN), arch_list=(*DESKTOP, "sm_87"), version="")
+    assert judge(runtime=fits, symptoms=said(f"RuntimeError: {NO_IMAGE}")).findings == ()

@@ -86,3 +86,29 @@ def test_a_message_of_a_file_that_is_open_now_is_old(judge: Judge) -> None:
 def test_what_the_message_asks_for_cures(cure: Planner) -> None:
     assert cure(symptoms=(KFD,), container=None).verdict == "healthy"
     assert cure(symptoms=(KFD,), container=Container("docker")).verdict == "healthy"
+
+
+RULED = make.nodes(
+    "/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm", allowed=False, mode="0666", owner="root"
+)
+
+
+def test_what_is_open_to_all_and_refused_wants_a_job_with_gpus(judge: Judge, cure: Planner) -> None:
+    job = HERE | {"device_nodes": RULED, "variables": {"SLURM_JOB_ID": "77"}}
+    (found,) = judge(**job, torch=make.build()).findings
+    assert (found.name, found.steps[0].name) == ("gpu-device-permission", "ask-for-gpus")
+    assert found.steps[0].commands.bash == ("sbatch --gpus-per-node=1 JOB.sh",)
+    assert cure(**job, torch=make.build()).verdict == "healthy"
+    inside = job | {"container": Container("podman")}
+    (found,) = judge(**inside, torch=make.build()).findings
+    assert found.steps[0].commands.bash == ("podman run --device nvidia.com/gpu=all IMAGE",)
+
+
+def test_what_is_closed_by_its_mode_or_outside_of_a_job_wants_none(judge: Judge) -> None:
+    closed = make.nodes("/dev/nvidia0", allowed=False, mode="0660", owner="root:video")
+    job = HERE | {"device_nodes": closed, "variables": {"SLURM_JOB_ID": "77"}}
+    (found,) = judge(**job, torch=make.build()).findings
+    assert found.steps[0].name == "join-gpu-groups"
+    bare = HERE | {"device_nodes": RULED, "variables": {}}
+    (found,) = judge(**bare, torch=make.build()).findings
+    assert found.steps[0].name == "open-gpu-devices"

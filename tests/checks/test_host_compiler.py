@@ -70,6 +70,9 @@ def test_without_gcc_the_packages_of_the_system_are_installed(judge: Judge) -> N
     (found,) = judge(symptoms=(GCC,), platform=fedora).findings
     assert found.steps[0].commands.bash == ("sudo dnf install -y gcc-c++ make",)
     (found,) = judge(symptoms=(GCC,)).findings
+    (line,) = found.steps[0].commands.bash
+    assert "sudo dnf install -y gcc-c++ make; elif command -v apk" in line
+    (found,) = judge(symptoms=(GCC,), platform=make.linux(distribution="nixos", like=())).findings
     assert not found.steps[0].commands
 
 

@@ -58,6 +58,15 @@ def test_too_many_workers_are_a_note_until_one_is_killed(judge: Judge, cure: Pla
     assert cure(symptoms=said(MANY, WORKER)).verdict == "healthy"
 
 
+def test_too_many_workers_are_a_warning_where_the_run_stands_still(judge: Judge) -> None:
+    stands = judge(symptoms=said(MANY, "It hangs after that."))
+    assert names(stands) == {"dataloader-too-many-workers": "warning"}
+
+
+def test_as_many_workers_as_are_suggested_are_nothing(judge: Judge) -> None:
+    assert judge(symptoms=said(MANY.replace("create 8", "create 2"))).status == "clear"
+
+
 def test_files_that_are_open_have_a_limit(judge: Judge, cure: Planner) -> None:
     text = said("OSError: [Errno 24] Too many open files")
     assert names(judge(symptoms=text)) == {"open-files-limit": "error"}

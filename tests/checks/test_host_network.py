@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.conftest import Judge, Planner
-from torchdoctor.facts import Limits, Network, Platform, Unknown
+from torchdoctor.facts import Limits, Nccl, Network, Platform, Unknown
 from torchdoctor.model import Finding
 
 LINUX = Platform("linux", "x86_64")
@@ -47,6 +47,58 @@ def test_an_interface_that_is_not_here_is_told(judge: Judge, variable: str, valu
 )
 def test_an_interface_that_is_here_is_let_be(judge: Judge, variable: str, value: str) -> None:
     assert found(judge, **{variable: value}) == []
+
+
+REFUSED = Nccl("/env/libnccl.so.2", 23007, 5, "Bootstrap : no socket interface found")
+TOOK = Nccl("/env/libnccl.so.2", 23007, 0, "", "eth0", "10.0.0.7")
+ELSEWHERE = {"MASTER_ADDR": "10.0.0.1", "GLOO_SOCKET_IFNAME": "eth0"}
+
+
+def test_nccl_that_finds_no_interface_is_told_once_and_for_sure(
+    judge: Judge, cure: Planner
+) -> None:
+    facts = {
+        "network": HOST,
+        "nccl": REFUSED,
+        "limits": WELL,
+        "variables": {"NCCL_SOCKET_IFNAME": "bogus0"},
+        "platform": LINUX,
+    }
+    (finding,) = judge(**facts).findings
+    assert (finding.name, finding.severity) == ("wrong-socket-ifname", "error")
+    assert "With NCCL_SOCKET_IFNAME=bogus0 NCCL finds no network interface" in finding.summary
+    assert finding.steps[0].commands.bash == ("unset NCCL_SOCKET_IFNAME",)
+    assert cure(**facts).verdict == "healthy"
+
+
+def test_nccl_that_finds_none_by_itself_is_given_one(judge: Judge) -> None:
+    (finding,) = judge(
+        network=HOST, nccl=REFUSED, limits=WELL, variables={}, platform=LINUX
+    ).findings
+    assert finding.steps[0].title.startswith("Set NCCL_SOCKET_IFNAME to the interface")
+
+
+@pytest.mark.parametrize(
+    ("interface", "address"),
+    [("lo", "127.0.0.1"), ("docker0", "172.17.0.1"), ("veth7", "10.1.1.1")],
+)
+def test_an_interface_that_ends_here_is_told_where_a_job_has_several_hosts(
+    judge: Judge, interface: str, address: str
+) -> None:
+    took = replace(TOOK, interface=interface, address=address)
+    given = {"network": HOST, "nccl": took, "limits": WELL, "platform": LINUX}
+    (finding,) = judge(**given, variables=ELSEWHERE).findings
+    assert (finding.name, finding.severity) == ("wrong-socket-ifname", "warning")
+    assert interface in finding.summary
+    assert judge(**given, variables={}).findings == ()
+
+
+@pytest.mark.parametrize("nccl", [TOOK, replace(TOOK, code=None), Unknown("it hung"), None])
+def test_nccl_that_takes_a_real_interface_or_was_not_heard_is_let_be(
+    judge: Judge, nccl: Nccl | Unknown | None
+) -> None:
+    given = {"network": HOST, "nccl": nccl, "limits": WELL, "platform": LINUX}
+    assert judge(**given, variables=ELSEWHERE).findings == ()
 
 
 @pytest.mark.parametrize(

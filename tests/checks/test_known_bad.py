@@ -5,6 +5,7 @@ import re
 from packaging.specifiers import SpecifierSet
 
 from tests.checks import make
+from tests.checks.run import said
 from tests.conftest import Judge, Planner, names
 from torchdoctor.facts import Gpu
 from torchdoctor.tables import load
@@ -67,3 +68,32 @@ def test_every_row_has_a_source_and_can_be_read() -> None:
         assert not row["says"].endswith(".")
         SpecifierSet(row["versions"])
         assert row["platforms"] == [] or set(row["platforms"]) <= {"win_amd64", "linux_x86_64"}
+
+
+UNFIT = "RuntimeError: makeDeviceForHostname(): unsupported gloo device"
+
+
+def test_a_defect_that_shows_in_a_message_counts_with_the_message(
+    judge: Judge, cure: Planner
+) -> None:
+    known = WINDOWS | {"torch": make.build("2.8.0+cu128"), "trial": make.imported()}
+    (found,) = judge(**known, symptoms=said(UNFIT)).findings
+    assert (found.name, found.severity) == ("torch-build-known-bad", "error")
+    assert "unsupported gloo device" in found.evidence[-1].value
+    assert cure(**known, symptoms=said(UNFIT)).verdict == "healthy"
+    assert judge(**known, symptoms=()).status == "clear"
+    newer = known | {"torch": make.build("2.12.0+cu130")}
+    assert judge(**newer, symptoms=said(UNFIT)).status == "clear"
+    assert judge(**known | {"platform": make.linux()}, symptoms=said(UNFIT)).status == "clear"
+
+
+def test_a_message_that_names_another_file_is_not_of_that_defect(judge: Judge) -> None:
+    known = {"platform": make.linux(), "torch": make.build("1.8.1+cu111")}
+    lost = "RuntimeError: nvrtc: error: failed to open libnvrtc-builtins.so.11.1."
+    other = "RuntimeError: nvrtc: error: failed to open libnvrtc-builtins.so.12.4."
+    assert judge(**known, symptoms=said(lost)).status == "found"
+    assert judge(**known, symptoms=said(other)).status == "clear"
+
+
+def test_a_defect_of_one_system_needs_to_know_the_system(judge: Judge) -> None:
+    assert judge(torch=make.build("2.8.0+cu128"), symptoms=said(UNFIT)).status == "unknown"

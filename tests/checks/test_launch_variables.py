@@ -52,7 +52,8 @@ def test_known_names_and_those_like_no_known_one_are_let_be(judge: Judge, name: 
 def test_no_known_name_is_taken_for_a_misspelt_one(judge: Judge) -> None:
     known = [f"NCCL_{name}" for name in load("variables")["nccl"]["names"].split()]
     known += [f"TORCH_NCCL_{name}" for name in load("variables")["torch"]["names"].split()]
-    assert [f for f in found(judge, **dict.fromkeys(known, "x")) if f.severity != "note"] == []
+    names = {f.name for f in found(judge, **dict.fromkeys(known, "x"))}
+    assert names == {"nccl-variable-left-over"}  # NCCL_COMM_ID, whatever it is
     assert len(known) > 200
 
 
@@ -80,6 +81,16 @@ def test_what_was_set_to_find_a_fault_is_a_note(judge: Judge) -> None:
         ({"WORLD_SIZE": "8", "LOCAL_RANK": "0"}, "RANK is not"),
         ({"RANK": "zero", "WORLD_SIZE": "2"}, "RANK=zero is no number"),
         ({"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "3"}, "LOCAL_RANK=3 is above RANK=1"),
+        ({"LOCAL_RANK": "2", "LOCAL_WORLD_SIZE": "2"}, "LOCAL_RANK=2 is not below"),
+        (
+            {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "8"},
+            "LOCAL_WORLD_SIZE=8 is above WORLD_SIZE=2",
+        ),
+        ({"GROUP_RANK": "1", "GROUP_WORLD_SIZE": "1"}, "GROUP_RANK=1 is not below"),
+        (
+            {"RANK": "0", "WORLD_SIZE": "8", "GROUP_WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "4"},
+            "WORLD_SIZE=8 on one node, and LOCAL_WORLD_SIZE=4",
+        ),
     ],
 )
 def test_numbers_of_a_job_that_cannot_be_are_told(
@@ -97,6 +108,10 @@ def test_numbers_of_a_job_that_cannot_be_are_told(
         {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"},
         {"RANK": "9", "WORLD_SIZE": "16", "LOCAL_RANK": "1"},
         {"LOCAL_RANK": "0"},
+        {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"},
+        {"RANK": "7", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8", "GROUP_WORLD_SIZE": "1"},
+        # Nodes may have different numbers of GPUs.
+        {"RANK": "7", "WORLD_SIZE": "12", "LOCAL_WORLD_SIZE": "8", "GROUP_WORLD_SIZE": "2"},
     ],
 )
 def test_numbers_of_a_job_that_can_be_are_let_be(judge: Judge, variables: dict[str, str]) -> None:
@@ -119,6 +134,69 @@ def test_the_steps_cure_and_take_all_of_a_foreign_job_away(cure: Planner) -> Non
         "unset RANK WORLD_SIZE",
         "unset NCCL_SOCKET_IFNAM",
     }
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"MASTER_ADDR": "localhost", "NNODES": "2"},
+        {"MASTER_ADDR": "127.0.0.1", "GROUP_WORLD_SIZE": "4"},
+        {"MASTER_ADDR": "127.0.1.1", "SLURM_STEP_NUM_NODES": "2"},
+        {"MASTER_ADDR": "::1", "NNODES": "2"},
+    ],
+)
+def test_a_meeting_point_that_is_each_node_itself_is_told(
+    judge: Judge, cure: Planner, variables: dict[str, str]
+) -> None:
+    (finding,) = found(judge, **variables)
+    assert (finding.name, finding.severity) == ("master-unreachable", "warning")
+    assert f"MASTER_ADDR={variables['MASTER_ADDR']} is each machine itself" in finding.summary
+    assert cure(variables=variables, torch=NEW).verdict == "healthy"
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"MASTER_ADDR": "node0", "NNODES": "2"},
+        {"MASTER_ADDR": "localhost", "NNODES": "1"},
+        {"MASTER_ADDR": "localhost"},
+        {"MASTER_ADDR": "localhost", "SLURM_NNODES": "2"},  # of the allocation, not of this job
+        {"MASTER_ADDR": "localhost", "NNODES": "1:2"},
+        {"NNODES": "2"},
+    ],
+)
+def test_a_meeting_point_that_may_be_right_is_let_be(
+    judge: Judge, variables: dict[str, str]
+) -> None:
+    assert found(judge, **variables) == []
+
+
+def test_an_address_for_all_communicators_is_a_fault_and_not_only_a_cost(
+    judge: Judge, cure: Planner
+) -> None:
+    (finding,) = found(judge, NCCL_COMM_ID="10.0.0.1:3000")
+    assert (finding.name, finding.severity) == ("nccl-variable-left-over", "warning")
+    assert finding.steps[0].commands.bash == ("unset NCCL_COMM_ID",)
+    assert cure(variables={"NCCL_COMM_ID": "10.0.0.1:3000"}, torch=NEW).verdict == "healthy"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("NCCL_NET", "Socket", True),
+        ("NCCL_NET", "IB", False),
+        ("NCCL_DEBUG", "trace", True),
+        ("NCCL_DEBUG", "INFO", False),
+        ("TORCH_NCCL_ENABLE_MONITORING", "0", True),
+        ("TORCH_NCCL_ENABLE_MONITORING", "1", False),
+        ("NCCL_MULTI_RANK_GPU_ENABLE", "1", True),
+        ("NCCL_MULTI_RANK_GPU_ENABLE", "0", False),
+    ],
+)
+def test_what_is_set_for_a_test_is_told_with_what_it_costs_and_only_then(
+    judge: Judge, name: str, value: str, *, told: bool
+) -> None:
+    assert [f.name for f in found(judge, **{name: value})] == ["nccl-variable-left-over"] * told
 
 
 def test_without_variables_nothing_can_be_told(judge: Judge) -> None:

@@ -38,6 +38,14 @@ def test_windows_own_number_says_it_without_a_path(judge: Judge) -> None:
     assert judge(symptoms=(said,)).status == "found"
 
 
+def test_the_hint_of_pip_says_it_beside_a_path_whose_names_were_shortened(judge: Judge) -> None:
+    hint = make.symptom("path-too-long", "log", "HINT: ... Windows Long Path support enabled")
+    assert judge(symptoms=(hint,)).status == "found"
+    shortened = make.symptom("path-too-long", "log", "[Errno 2]", file=STORE + "x" * 40)
+    (found,) = judge(symptoms=(shortened, hint)).findings
+    assert found.confidence == "likely"
+
+
 def test_it_needs_messages(judge: Judge) -> None:
     assert judge().status == "unknown"
 

@@ -21,6 +21,13 @@ def test_a_wheel_that_was_forced_on_musl_is_found(judge: Judge) -> None:
     assert (finding.name, finding.severity) == ("musl-libc", "error")
     assert "libgomp-a34b3233.so.1" in finding.summary
     assert "python:3.9-slim" in finding.steps[0].title
+    for shell in ("bash", "powershell", "cmd"):
+        (line,) = getattr(finding.steps[0].commands, shell)
+        assert line == "docker run -it --rm python:3.9-slim bash"
+
+
+def test_a_machine_of_its_own_is_not_replaced_by_a_command(judge: Judge) -> None:
+    (finding,) = judge(symptoms=(GOMP,), interpreter=interpreter(), container=None).findings
     assert not finding.steps[0].commands
 
 

@@ -59,7 +59,15 @@ def test_the_first_transport_without_which_nccl_works_is_the_broken_one(judge: J
 
 def test_where_nothing_helps_it_stays_unknown_which_transport_it_is(judge: Judge) -> None:
     again = {"NCCL_P2P_DISABLE=1": stuck(), "gloo": make.healthy("gloo")}
-    assert judge(all_reduce=replace(stuck(), again=again)).status == "unknown"
+    outcome = judge(all_reduce=replace(stuck(), again=again))
+    assert outcome.status == "unknown"
+    assert "with NCCL_P2P_DISABLE=1; gloo works" in outcome.reason
+
+
+def test_where_gloo_fails_beside_it_it_is_not_said_to_be_nccl_s_own(judge: Judge) -> None:
+    again = {"gloo": stuck(), "NCCL_P2P_DISABLE=1": stuck()}
+    outcome = judge(all_reduce=replace(stuck(), again=again))
+    assert outcome.reason.endswith("fails as well: what is wrong is not NCCL's own")
 
 
 def test_without_a_run_there_is_nothing_to_say(judge: Judge) -> None:

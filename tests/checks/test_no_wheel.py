@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.checks import make
+from tests.checks.run import said as log
 from tests.conftest import Judge, Planner
 from torchdoctor.facts import Symptom
 
@@ -175,3 +176,74 @@ def test_an_intel_mac_is_given_the_last_release_that_it_has(judge: Judge) -> Non
     )
     (found,) = judge(symptoms=(arm,)).findings
     assert found.steps == ()
+
+
+# ---- an index that does not exist ---------------------------------------------------------------
+
+
+def of_index(index: str, requirement: str = "torch==2.10.0") -> dict[str, object]:
+    values = {"requirement": requirement, "versions": "none", "index": index}
+    return {"symptoms": (make.symptom("no-wheel-found", "log", **values),)}
+
+
+def test_an_index_that_never_had_the_release_is_named(judge: Judge) -> None:
+    (found,) = judge(**of_index("https://download.pytorch.org/whl/cu131")).findings
+    assert (found.name, found.confidence) == ("wrong-index-url", "certain")
+    assert "cu131; there are cu126, cu128, cu129, cu130" in found.summary
+    assert "torch==2.10.0+cu" in found.steps[0].commands.bash[0]
+
+
+@pytest.mark.parametrize(
+    ("index", "requirement"),
+    [
+        ("https://download.pytorch.org/whl/cu130", "torch==2.10.0"),
+        ("https://pypi.example.org/simple", "torch==2.10.0"),
+        ("https://download.pytorch.org/whl/cu131", "torch"),
+        ("https://download.pytorch.org/whl/cu199", "torch==99.0.0"),
+    ],
+)
+def test_an_index_that_exists_or_cannot_be_judged_is_not_blamed(
+    judge: Judge, index: str, requirement: str
+) -> None:
+    (found,) = judge(**of_index(index, requirement)).findings
+    assert found.name == "python-not-supported"
+
+
+# ---- a package of another name ------------------------------------------------------------------
+
+PLACEHOLDER = 'Exception: You tried to install "pytorch". The package named for PyTorch is "torch"'
+
+
+def test_the_placeholder_is_no_torch(judge: Judge, cure: Planner) -> None:
+    (found,) = judge(**python("3.12.4"), symptoms=log(PLACEHOLDER)).findings
+    assert (found.name, found.severity) == ("wrong-package-name", "error")
+    assert "pip install torch==" in found.steps[0].commands.bash[0]
+    assert cure(**python("3.12.4"), symptoms=log(PLACEHOLDER)).verdict == "healthy"
+
+
+def test_a_conda_package_of_that_name_is_right(judge: Judge) -> None:
+    assert judge(symptoms=log("conda install pytorch -c pytorch")).status == "clear"
+
+
+# ---- uv that does not say why -------------------------------------------------------------------
+
+NONE_HERE = (
+    "error: Distribution `torch=={} @ registry+https://pypi.example.org/simple` can't be installed "
+    "because it doesn't have a source distribution or wheel for the current platform"
+)
+
+
+def test_the_tables_tell_what_uv_does_not(judge: Judge) -> None:
+    here = {"interpreter": make.interpreter("3.13.1"), "platform": make.windows()}
+    (found,) = judge(**here, symptoms=log(NONE_HERE.format("2.5.1"))).findings
+    assert found.name == "python-not-supported"
+    assert "torch==2.5.1" in found.steps[0].commands.powershell[-1]
+    mac = {"interpreter": make.interpreter("3.12.1"), "platform": make.mac(machine="x86_64")}
+    (found,) = judge(**mac, symptoms=log(NONE_HERE.format("2.6.0"))).findings
+    assert found.name == "platform-wheel-dropped"
+
+
+def test_with_a_wheel_in_the_tables_nothing_is_said(judge: Judge) -> None:
+    here = {"interpreter": make.interpreter("3.12.1"), "platform": make.windows()}
+    assert judge(**here, symptoms=log(NONE_HERE.format("2.5.1"))).status == "unknown"
+    assert judge(symptoms=log(NONE_HERE.format("2.5.1"))).status == "unknown"

@@ -57,6 +57,13 @@ def test_a_lost_gpu_is_named(judge: Judge) -> None:
     assert found.name == "gpu-fell-off-bus"
 
 
+def test_a_gpu_whose_handle_is_not_given_is_lost_also_in_a_container(judge: Judge) -> None:
+    said = "Unable to determine the device handle for GPU0000:34:00.0: Unknown Error"
+    driver = Driver("550.54", source="nvidia-smi", error=said, code=999)
+    (found,) = judge(**HERE, driver=driver, container=Container("docker")).findings
+    assert found.name == "gpu-fell-off-bus"
+
+
 def test_it_cannot_tell_without_the_driver(judge: Judge) -> None:
     assert judge(**HERE, driver=Unknown("hung"), container=None).status == "unknown"
 

@@ -1,5 +1,6 @@
 from tests.checks.make import build, dist, imported, interpreter, linux, raised
 from tests.conftest import Judge, Planner
+from torchdoctor.facts import Conda, CondaPackage
 
 TWO = {
     "platform": linux(),
@@ -78,3 +79,32 @@ def test_of_a_mixture_that_nothing_tells_apart_the_newest_is_put_back(cure: Plan
     plan = cure(**TWO | {"distributions": two})
     assert plan.verdict == "healthy"
     assert "torchvision==0.28.0+cpu" in plan.steps[0].step.commands.bash[-1]
+
+
+BOTH = Conda(
+    (
+        CondaPackage("pytorch", "0.4.1", "py37_cuda8.0.61_cudnn7.1.2_1", "pytorch"),
+        CondaPackage("pytorch-nightly", "1.0.0.dev20181112", "py3.7_cuda8.0.61_0", "pytorch"),
+    )
+)
+
+
+def test_two_records_of_conda_that_hold_torch_are_two_copies(judge: Judge, cure: Planner) -> None:
+    here = {"platform": linux(), "interpreter": interpreter(kind="conda", installer="conda")}
+    (finding,) = judge(**here, conda=BOTH, trial=raised("ImportError", "undefined")).findings
+    assert (finding.name, finding.severity) == ("duplicate-install", "error")
+    assert "pytorch 0.4.1 and pytorch-nightly 1.0.0.dev20181112" in finding.summary
+    first, second = finding.steps[0].commands.bash
+    assert "remove" in first
+    assert "pytorch::pytorch=0.4.1" in second
+    assert cure(**here, conda=BOTH).verdict == "healthy"
+
+
+def test_a_package_that_only_asks_for_torch_is_no_copy(judge: Judge) -> None:
+    one = CondaPackage("pytorch", "2.5.1", "cuda126_py312", "conda-forge")
+    meta = CondaPackage("pytorch-gpu", "2.5.1", "cuda126_py312", "conda-forge")
+    assert judge(conda=Conda((one, meta)), distributions=()).status == "clear"
+
+
+def test_without_a_list_of_pip_conda_alone_is_not_enough_to_be_clear(judge: Judge) -> None:
+    assert judge(conda=Conda(())).status == "unknown"

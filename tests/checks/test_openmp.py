@@ -1,3 +1,6 @@
+import subprocess
+from pathlib import Path
+
 from tests.checks.make import died, imported, interpreter, symptom, system, windows
 from tests.conftest import Judge, Planner
 from torchdoctor.facts import Conda, CondaPackage
@@ -21,7 +24,41 @@ def test_the_message_of_the_runtime_is_an_error(judge: Judge) -> None:
     (finding,) = judge(**HERE, symptoms=(TWICE,), trial=died("exit 3")).findings
     assert (finding.name, finding.severity) == ("openmp-duplicate", "error")
     assert "libiomp5md.dll after libiomp5md.dll" in finding.summary
-    assert finding.steps[0].commands.powershell == ("$env:KMP_DUPLICATE_LIB_OK = 'TRUE'",)
+    first, workaround = finding.steps
+    assert "but the one in torch\\lib" in first.title
+    assert all((first.commands.bash, first.commands.powershell, first.commands.cmd))
+    assert workaround.commands.powershell == ("$env:KMP_DUPLICATE_LIB_OK = 'TRUE'",)
+    assert workaround.cost > first.cost
+
+
+def test_the_copy_that_was_really_loaded_is_renamed(judge: Judge, cure: Planner) -> None:
+    own = r"D:\env\Lib\site-packages\torch\lib\libiomp5md.dll"
+    other = r"D:\env\Lib\site-packages\it's\libiomp5md.dll"
+    known = HERE | {"windows": system(loaded=(own, other))}
+    (finding,) = judge(**known, symptoms=(TWICE,)).findings
+    commands = finding.steps[0].commands
+    assert commands.cmd == (f'ren "{other}" "libiomp5md.dll.off"',)
+    (line,) = commands.powershell
+    assert line.endswith("\\it''s\\libiomp5md.dll' 'libiomp5md.dll.off'")
+    plan = cure(**known, symptoms=(TWICE,))
+    assert (plan.verdict, plan.steps[0].step.name) == ("healthy", "rename-libiomp5md-dll")
+
+
+def test_elsewhere_both_are_to_come_from_one_source(judge: Judge, tmp_path: Path) -> None:
+    twice = symptom("openmp-twice", second="libomp.dylib", first="libiomp5.dylib")
+    (finding,) = judge(symptoms=(twice,)).findings
+    assert "from one source" in finding.steps[0].title
+    (line,) = finding.steps[0].commands.bash
+    for name in ("libomp.dylib", "libc10.dylib"):
+        (tmp_path / name).touch()
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\necho '{tmp_path}'\n")
+    python.chmod(0o755)
+    path = f"{tmp_path}:/usr/bin:/bin"
+    done = subprocess.run(
+        ["bash", "-ec", line], env={"PATH": path}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == [str(tmp_path / "libomp.dylib")]
 
 
 def test_two_packages_of_conda_that_write_one_dll(judge: Judge) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.checks import make
 from tests.checks.run import first_command, names, said, summaries
 from tests.conftest import Judge, Planner
+from torchdoctor.facts import Peers
 
 HANGS = "all_reduce_perf -g 2 hangs"
 HELPS = "it works with NCCL_P2P_DISABLE=1"
@@ -114,3 +115,14 @@ def test_a_hang_alone_a_bridge_alone_and_drivers_alone_are_nothing(judge: Judge)
 
 def test_without_any_text_nothing_is_known(judge: Judge) -> None:
     assert judge().status == "unknown"
+
+
+def test_a_bridge_that_sysfs_shows_to_redirect_counts_as_one_that_lspci_shows(
+    judge: Judge, cure: Planner
+) -> None:
+    peers = Peers(2, ("0000:00:01.0",))
+    outcome = judge(symptoms=said(HANGS), peers=peers)
+    assert names(outcome) == {"p2p-acs-iommu": "error"}
+    assert any("0000:00:01.0" in e.value for e in outcome.findings[0].evidence)
+    assert cure(symptoms=said(HANGS, HELPS), peers=peers).verdict == "healthy"
+    assert judge(symptoms=said(HANGS), peers=Peers(2, ())).findings == ()

@@ -1,4 +1,5 @@
 from tests.checks.make import build, dist, imported, interpreter, linux, raised
+from tests.checks.run import said
 from tests.conftest import Judge, Planner
 from torchdoctor.facts import Conda, CondaPackage, Unknown
 
@@ -87,3 +88,28 @@ def test_a_torch_in_the_tree_of_this_python_is_another_check(judge: Judge) -> No
     there = dist("torch", "1.12.0", folder="/anaconda/envs/b/lib/python3.8/site-packages")
     python = interpreter(executable="/anaconda/envs/b/bin/python", prefix="", site_packages=())
     assert judge(torch=None, interpreter=python, distributions=(there,)).status == "clear"
+
+
+SYMBOL = (
+    "python: symbol lookup error: /v/lib/python3.6/site-packages/torch/lib/libtorch_python.so: "
+    "undefined symbol: PySlice_Unpack"
+)
+DYLD = (
+    "dyld: Symbol not found: _PySlice_Unpack\n  Referenced from: /v/libtorch_python.dylib\n"
+    "  Expected in: flat namespace"
+)
+
+
+def test_a_patch_release_that_lacks_a_name_is_too_old(judge: Judge, cure: Planner) -> None:
+    old = {"torch": build("1.0.0"), "interpreter": interpreter("3.6.0"), "platform": linux()}
+    for text in (SYMBOL, DYLD):
+        (finding,) = judge(**old, symptoms=said(text), trial=imported()).findings
+        assert (finding.name, finding.severity) == ("python-micro-too-old", "error")
+        assert "since 3.6.1" in finding.summary
+    assert cure(**old, symptoms=said(SYMBOL)).verdict == "healthy"
+
+
+def test_a_newer_patch_release_and_another_minor_one_are_not(judge: Judge) -> None:
+    for version in ("3.6.8", "3.7.0", "3.6"):
+        here = {"torch": build("1.0.0"), "interpreter": interpreter(version), "platform": linux()}
+        assert judge(**here, symptoms=said(SYMBOL), trial=imported()).findings == ()

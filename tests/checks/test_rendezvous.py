@@ -54,6 +54,11 @@ def test_nodes_that_never_came_are_possible(judge: Judge) -> None:
     assert outcome.findings[0].confidence == "possible"
 
 
+def test_on_one_machine_processes_died_and_no_node_is_missed(judge: Judge) -> None:
+    outcome = judge(symptoms=said("nnodes=1", LONELY))
+    assert "of this one machine never came" in summaries(outcome)
+
+
 def test_a_static_launch_without_node_ranks_makes_every_node_number_0(
     judge: Judge, cure: Planner
 ) -> None:

@@ -205,3 +205,34 @@ def test_what_ldd_shows_is_named(judge: Judge) -> None:
     own = symptom("library-resolved", library=f"{SITE}/nvidia/nccl/lib/libnccl.so.2")
     (finding,) = judge(symptoms=(NCCL, own)).findings
     assert finding.confidence == "likely"
+
+
+ELSEWHERE = symptom(
+    "undefined-symbol",
+    file="/opt/libtorch/lib/libtorch_python.so",
+    symbol="PyThread_tss_alloc",
+    family="python",
+)
+
+
+def test_another_libtorch_by_the_variable_shadows_whatever_it_lacks(
+    judge: Judge, cure: Planner
+) -> None:
+    led = {"LD_LIBRARY_PATH": "/usr/lib/x:/opt/libtorch/lib"}
+    (finding,) = judge(**HERE, symptoms=(ELSEWHERE,), variables=led, trial=FAILED).findings
+    assert finding.name == "libtorch-shadow"
+    assert "/opt/libtorch/lib" in finding.summary
+    assert cure(**HERE, symptoms=(ELSEWHERE,), variables=led).verdict == "healthy"
+
+
+def test_a_libtorch_that_no_variable_leads_to_is_not_blamed_on_one(judge: Judge) -> None:
+    other = {"LD_LIBRARY_PATH": "/opt/other/lib"}
+    assert judge(**HERE, symptoms=(ELSEWHERE,), variables=other).findings == ()
+    own = symptom(
+        "undefined-symbol",
+        file=f"{SITE}/torch/lib/libtorch_python.so",
+        symbol="Py_x",
+        family="python",
+    )
+    led = {"LD_LIBRARY_PATH": f"{SITE}/torch/lib"}
+    assert judge(**HERE, symptoms=(own,), variables=led).findings == ()

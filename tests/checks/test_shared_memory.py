@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.checks import make
 from tests.checks.run import first_command, names, said, summaries
 from tests.conftest import Judge, Planner
-from torchdoctor.facts import Container, Limits
+from torchdoctor.facts import Container, Limits, Workers
 
 FULL = "include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device"
 TORN = "NCCL WARN Error while creating shared memory segment nccl-shm-1 (size 9637888)"
@@ -52,6 +52,42 @@ def test_a_pod_gets_a_volume_and_a_machine_its_own_commands(cure: Planner) -> No
 
 def test_little_of_it_alone_is_nothing(judge: Judge) -> None:
     assert judge(symptoms=(), limits=SMALL, container=make.DOCKER).status == "clear"
+
+
+def test_little_of_it_is_told_before_where_somebody_needs_it(judge: Judge, cure: Planner) -> None:
+    two = (make.a100(0), make.a100(1))
+    known = {"symptoms": (), "limits": SMALL, "container": make.DOCKER, "gpus": two}
+    outcome = judge(**known)
+    assert names(outcome) == {"shm-too-small": "warning"}
+    assert "too little for NCCL on 2 GPUs" in summaries(outcome)
+    assert first_command(cure(**known)) == "docker run --gpus all --shm-size=8g IMAGE"
+    assert cure(**known).verdict == "healthy"
+    loader = Workers(4, named=True, program=1, each=1)
+    with_loader = judge(**known | {"gpus": (), "workers": (loader,)})
+    assert "a DataLoader that runs here" in summaries(with_loader)
+
+
+def test_one_gpu_other_workers_enough_of_it_and_no_container_are_nothing(judge: Judge) -> None:
+    two = (make.a100(0), make.a100(1))
+    known = {"symptoms": (), "limits": SMALL, "container": make.DOCKER, "gpus": two}
+    other = Workers(4, named=False, program=1, each=1)
+    for change in (
+        {"gpus": two[:1]},
+        {"gpus": (), "workers": (other,)},
+        {"limits": LARGE},
+        {"container": None},
+    ):
+        assert judge(**known | change).status == "clear"
+
+
+def test_each_runtime_is_told_in_its_own_words(judge: Judge) -> None:
+    for kind, command in (
+        ("podman", "podman run --device nvidia.com/gpu=all --shm-size=8g IMAGE"),
+        ("docker", "docker run --gpus all --shm-size=8g IMAGE"),
+    ):
+        outcome = judge(symptoms=said(FULL), limits=SMALL, container=Container(kind))
+        assert outcome.findings[0].steps[0].commands.bash == (command,)
+        assert "or with --ipc=host" in outcome.findings[0].steps[0].title
 
 
 def test_without_any_text_nothing_is_known(judge: Judge) -> None:

@@ -1,4 +1,14 @@
-from tests.checks.make import build, dist, imported, interpreter, linux, raised, symptom
+from tests.checks.make import (
+    build,
+    dist,
+    imported,
+    interpreter,
+    linux,
+    loader,
+    raised,
+    symptom,
+    unloadable,
+)
 from tests.conftest import Judge, Planner
 
 HERE = {"platform": linux(), "interpreter": interpreter()}
@@ -114,3 +124,25 @@ def test_a_message_of_torchvision_is_enough_where_no_version_is(
     assert judge(symptoms=(other,)).status == "unknown"
     nms = symptom("nms-operator-missing", "log")
     assert judge(symptoms=(nms,), torch=build(), torchvision=None, torchaudio=None).findings == ()
+
+
+def test_a_symbol_that_torch_has_not_decides_where_the_versions_do_not(judge: Judge) -> None:
+    symbol = "_ZN2at4_ops10zeros_like4callERKNS_6TensorE"
+    lacks = unloadable("symbol", names=(symbol,), message=f"_C.so: undefined symbol: {symbol}")
+    unknown = trio("2.13.0+cpu", "0.99.0+cpu")
+    assert judge(**unknown).status == "unknown"
+    (finding,) = judge(**unknown, linux=loader(extensions={"torchvision": (lacks,)})).findings
+    assert finding.name == "trio-misaligned"
+    assert f"torchvision 0.99.0+cpu (it looks for {symbol})" in finding.summary
+    assert any(e.fact == "linux.extensions.torchvision" for e in finding.evidence)
+
+
+def test_files_that_load_and_symbols_of_others_decide_nothing(judge: Judge) -> None:
+    fits = trio("2.13.0+cpu", "0.28.0+cpu")
+    jpeg = unloadable("symbol", names=("jpeg_CreateDecompress",))
+    for loads in ((), (jpeg,)):
+        outcome = judge(**fits, linux=loader(extensions={"torchvision": loads}))
+        assert outcome.status == "clear"
+    lacks = unloadable("symbol", names=("_ZN3c104cuda9SetDeviceEa",))
+    mixed = trio("2.13.0+cpu", "0.28.0+cu130")
+    assert judge(**mixed, linux=loader(extensions={"torchvision": (lacks,)})).status == "clear"

@@ -220,3 +220,24 @@ def test_a_newer_torch_does_not_clear_it(judge: Judge) -> None:
     newer = {**HERE, "torch": build("2.15.0+cpu")}
     (finding,) = judge(**newer, windows=system(Unknown("to be tried")), symptoms=()).findings
     assert "VCRUNTIME140_THREADS.dll" in finding.summary
+
+
+# ---- releases that say nothing ----
+
+MUTE = symptom("winerror-dll", code="126")
+
+
+def test_before_1_6_an_unnamed_dll_is_mostly_of_the_runtime(judge: Judge, cure: Planner) -> None:
+    old = {"platform": windows(), "torch": build("1.4.0"), "symptoms": (MUTE,)}
+    (finding,) = judge(**old).findings
+    assert (finding.name, finding.confidence) == ("vcredist-missing", "possible")
+    assert cure(**old).verdict == "healthy"
+
+
+def test_a_newer_release_or_a_runtime_that_is_known_says_more(judge: Judge) -> None:
+    new = {"platform": windows(), "torch": build("1.8.0"), "symptoms": (MUTE,)}
+    assert judge(**new).findings == ()
+    there = system(copies=copies(("system32", "14.44.1")))
+    old = {"platform": windows(), "torch": build("1.4.0"), "symptoms": (MUTE,)}
+    assert judge(**old, windows=there).findings == ()
+    assert judge(platform=windows(), symptoms=(MUTE,)).findings == ()

@@ -147,20 +147,28 @@ def need_gcc() -> None:
         raise LookupError("no gcc to compile with")
 
 
-def extension(scene: Scene, *uses: str, **more: object) -> None:
-    """Install a package ``lab-ext`` with a compiled file that needs libc10.so and *uses*."""
+def extension(
+    scene: Scene,
+    *uses: str,
+    name: str = "lab-ext",
+    version: str = "1.0",
+    requires: tuple[str, ...] = ("torch",),
+    **more: object,
+) -> None:
+    """Install the package *name* with a compiled file that needs libc10.so and *uses*."""
     need_gcc()
     site = scene.environment.site
+    package = name.replace("-", "_")
     known: dict[str, object] = {"needs": ("torch/lib/libc10.so",), "uses": uses}
     built = scene.folder / "built"
     built.mkdir()
     (built / "torch").symlink_to(site / "torch")
-    library = Library("lab_ext/_C.so", **known | more)  # type: ignore[arg-type]
+    library = Library(f"{package}/_C.so", **known | more)  # type: ignore[arg-type]
     lab.build_libraries((library,), built)
-    content = (built / "lab_ext" / "_C.so").read_bytes()
-    files: dict[str, str | bytes] = {"lab_ext/__init__.py": "", "lab_ext/_C.so": content}
+    content = (built / package / "_C.so").read_bytes()
+    files: dict[str, str | bytes] = {f"{package}/__init__.py": "", f"{package}/_C.so": content}
     wheel = environments.wheel(
-        built, "lab-ext", "1.0", files, requires=("torch",), tag="py3-none-linux_x86_64"
+        built, name, version, files, requires=requires, tag="py3-none-linux_x86_64"
     )
     environments.unpack(wheel, site)
 

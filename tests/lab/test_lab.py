@@ -9,7 +9,7 @@ import pytest
 
 from tests import environments
 from tests.lab import interrupted
-from tests.lab.recipes import RECIPES
+from tests.lab.catalogue import OLD, RECIPES
 from tests.scenarios import trial
 from tests.scenarios.scenario import Scenario
 
@@ -49,6 +49,18 @@ def test_a_recipe_gets_the_right_answer_and_its_plan_cures(recipe: Scenario) -> 
 @pytest.mark.parametrize("seed", range(interrupted.TRIALS))
 def test_an_interrupted_upgrade_is_known_and_mended(seed: int) -> None:
     try_it(interrupted.scenario(seed), lab=True)
+
+
+@pytest.mark.network
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", OLD.values(), ids=lambda r: r.key)
+def test_an_old_torch_without_its_dependencies_is_told(recipe: Scenario) -> None:
+    try_it(recipe, lab=True)
+
+
+def test_enough_plans_are_carried_out() -> None:
+    carried_out = [recipe for recipe in RECIPES.values() if recipe.proof == "heals"]
+    assert len(carried_out) >= 15
 
 
 def test_a_twin_is_the_twin_of_something_broken() -> None:

@@ -185,8 +185,8 @@ def test_nothing_found_is_one_line(tmp_path: Path) -> None:
 def test_a_rule_is_explained_with_its_examples(name: str, tmp_path: Path) -> None:
     said = Ran("explain", name, cwd=tmp_path).out
     assert f"{name}: a finding of the check {name}" in said
-    assert "Bad::" in said
-    assert "Good::" in said
+    assert "\nBad:\n" in said
+    assert "\nGood:\n" in said
 
 
 def test_the_list_names_every_rule(tmp_path: Path) -> None:

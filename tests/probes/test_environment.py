@@ -254,7 +254,9 @@ def test_a_name_that_is_no_text_comes_through_as_text(place: Place) -> None:
     found.metadata.encode("utf-8")
 
 
-def test_a_huge_record_is_refused_and_the_others_are_compared(place: Place) -> None:
+def test_a_record_with_an_endless_line_is_refused_and_the_others_are_compared(
+    place: Place,
+) -> None:
     place.install("torch", "2.9.1", TORCH)
     info = place.install("numpy", "2.0", {"numpy/__init__.py": ""})
     with (info / "RECORD").open("wb") as file:
@@ -422,6 +424,46 @@ def test_only_the_first_hundred_names_are_told(place: Place) -> None:
     (info / "RECORD").write_text(environments.record_text(rows))
     record = place.facts()["records"]["torch"]
     assert (len(record.missing), record.missing_count, record.files) == (100, 250, 250)
+
+
+def test_a_record_of_any_size_is_compared_to_its_end(place: Place) -> None:
+    info = place.install("torch", "2.9.1", TORCH)
+    own = environments.read_record(info)
+    rows = [(f"torch/{'gone/' * 15}{i}.py", "sha256=x", "3") for i in range(50_000)]
+    (info / "RECORD").write_text(environments.record_text([*rows, *own]))
+    assert (info / "RECORD").stat().st_size > 4 << 20  # more than is read at once
+    place.env.write("torch/lib/libtorch.so", b"\x7fELF" + b"y" * 500)
+    record = place.facts("full")["records"]["torch"]
+    assert record.missing_count == 50_000
+    assert record.altered == ("torch/lib/libtorch.so",)
+
+
+def progress_of(place: Place, source: str) -> tuple[Run, list[Any]]:
+    """Return the answer of the probe with this *source*, and what it said of its progress."""
+    said: list[Any] = []
+    options = {"cwd": str(place.cwd), "verify": "full"}
+    run = run_probe(
+        source,
+        options,
+        python=[str(place.env.python)],
+        timeout=DEADLINE,
+        folder=str(place.home),
+        environ=environments.environ(place.home),
+        hears=said.append,
+    )
+    return run, said
+
+
+def test_it_says_how_far_it_is_and_that_is_no_part_of_the_answer(place: Place) -> None:
+    files = {f"torch/{i}.bin": bytes([i]) * 1000 for i in range(20)}
+    place.install("torch", "2.9.1", files)
+    run, said = progress_of(place, PROBE.replace("PATIENCE = 1.0", "PATIENCE = 0.0"))
+    done, total = zip(*said, strict=True)
+    assert set(total) == {20_000}
+    assert list(done) == sorted(done)
+    assert done[-1] == 20_000
+    assert "progress" not in run.data
+    assert progress_of(place, PROBE)[1] == []  # it takes no time
 
 
 def test_a_pipe_or_a_folder_in_the_place_of_a_file_is_an_altered_file(place: Place) -> None:

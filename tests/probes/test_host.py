@@ -28,6 +28,7 @@ def test_the_probe_names_the_whole_of_what_it_looked_at(tmp_path: Path) -> None:
     run = look(folder=tmp_path)
     assert set(run.data) == {
         *("system", "distribution", "libc", "cpu", "wsl", "container", "cgroup", "shm", "limits"),
+        *("memory", "workers"),
         *(
             "network",
             "device_nodes",

@@ -15,7 +15,8 @@ from torchdoctor.reading import host
 from torchdoctor.reading.toolkits import toolkits
 
 FIELDS = {
-    *("platform", "cpu", "container", "limits", "network", "device_nodes", "kernel", "toolkits")
+    *("platform", "cpu", "container", "limits", "workers", "network", "device_nodes", "kernel"),
+    "toolkits",
 }
 PROBE = ("python", "-", "{}")
 
@@ -113,13 +114,13 @@ def test_ubuntu_without_the_mark_needs_no_reboot(machine: Run) -> None:
 
 @on("docker-gpu")
 def test_a_docker_container_with_gpus_shows_the_hook(machine: Run) -> None:
-    assert host.read(machine)["container"] == Container("docker", gpu_hook=True)
+    assert host.read(machine)["container"] == Container("docker", gpu_hook=True, ipc="own")
 
 
 @on("docker-no-gpu")
 def test_a_docker_container_without_gpus_shows_none(machine: Run) -> None:
     facts = host.read(machine)
-    assert facts["container"] == Container("docker", gpu_hook=False)
+    assert facts["container"] == Container("docker", gpu_hook=False, ipc="own")
     assert facts["device_nodes"] == ()
     kernel = facts["kernel"]
     assert isinstance(kernel, Kernel)
@@ -128,11 +129,23 @@ def test_a_docker_container_without_gpus_shows_none(machine: Run) -> None:
 
 
 @on("docker-no-gpu")
+def test_shared_memory_that_was_given_is_told_from_the_containers_own(machine: Run) -> None:
+    ours = [
+        "1022 1018 0:135 / /dev/shm rw,nosuid - tmpfs tmpfs rw,size=65536k",
+        "1013 812 0:131 / / rw,relatime - overlay overlay rw,lowerdir=/var/lib/docker/overlay2/l/A",
+    ]
+    given = host.read(with_piece(machine, "container", mounts=ours))["container"]
+    assert given == Container("docker", gpu_hook=False, ipc="given")
+    none = host.read(with_piece(machine, "container", mounts=ours[1:]))["container"]
+    assert none == Container("docker", gpu_hook=False)
+
+
+@on("docker-no-gpu")
 def test_a_variable_that_images_set_themselves_is_no_hook(machine: Run) -> None:
     by_image = with_piece(machine, "container", variables={"NVIDIA_VISIBLE_DEVICES": "all"})
-    assert host.read(by_image)["container"] == Container("docker", gpu_hook=False)
+    assert host.read(by_image)["container"] == Container("docker", gpu_hook=False, ipc="own")
     by_plugin = with_piece(machine, "container", variables={"NVIDIA_VISIBLE_DEVICES": "GPU-1a2b"})
-    assert host.read(by_plugin)["container"] == Container("docker", gpu_hook=True)
+    assert host.read(by_plugin)["container"] == Container("docker", gpu_hook=True, ipc="own")
 
 
 @on("docker-no-gpu")
@@ -449,6 +462,7 @@ def test_a_probe_that_said_nothing_leaves_everything_unknown(run: Run, word: str
 MEMBERS = (
     *("platform", "uname", "machine", "release", "path", "cpuinfo", "count", "size", "mounts"),
     *("variables", "files", "modules", "NOFILE", "cpu.max", "memory.max", "version_json"),
+    *("memory.events", "MemTotal", "anonymous", "workers", "own", "count", "named"),
 )
 JSON = st.recursive(
     st.none()
@@ -470,7 +484,7 @@ JSON = st.recursive(
 PIECES = [
     *("system", "distribution", "libc", "cpu", "wsl", "container", "cgroup", "shm", "limits"),
     *("device_nodes", "groups", "kernel", "pci", "kfd", "tegra", "toolkits", "fabric"),
-    *("driver_files", "errors"),
+    *("driver_files", "errors", "memory", "workers"),
 ]
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from torchdoctor.child import Run, Stream
@@ -269,7 +269,7 @@ outcomes = st.sampled_from(["answered", "failed", "timeout", "not-started"])
 
 
 @given(st.dictionaries(keys, json), outcomes, st.none() | st.integers())
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_made_up_answer_never_raises_and_never_makes_a_wrong_type(
     data: dict[str, object], outcome: str, code: int | None
 ) -> None:

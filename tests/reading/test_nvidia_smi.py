@@ -323,6 +323,6 @@ def test_no_text_makes_the_reader_raise(text: str) -> None:
     ],
 )
 def test_a_huge_text_is_read_in_time(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     assert read(text)[0].garbage
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5

@@ -110,7 +110,7 @@ def test_a_flood_of_one_message_is_cut() -> None:
 
 
 @given(st.lists(st.one_of(st.sampled_from(HINTS), st.text(max_size=40))))
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_no_text_is_too_odd(parts: list[str]) -> None:
     text = "".join(parts)
     for symptom in symptoms(text, "any"):
@@ -129,18 +129,18 @@ def test_the_time_taken_is_linear(unit: str) -> None:
     padding = unit * (480 // len(unit))
     text = "".join(padding + hint + padding for hint in HINTS)
     text *= HALF_A_MEGABYTE // len(text) + 1
-    start = time.perf_counter()
+    start = time.process_time()
     symptoms(text, "hostile")
     exceptions(text)
-    assert time.perf_counter() - start < 5.0
+    assert time.process_time() - start < 5.0
 
 
 @pytest.mark.parametrize("hint", HINTS)
 def test_no_single_row_is_slow(hint: str) -> None:
     text = ("a" * 490 + hint + "a" * 490) * 100
-    start = time.perf_counter()
+    start = time.process_time()
     symptoms(text, "hostile")
-    assert time.perf_counter() - start < 2.0
+    assert time.process_time() - start < 2.0
 
 
 # ---- exceptions ----------------------------------------------------------------------------------

@@ -2,7 +2,10 @@
 
 ``templates.json`` is what the code can say and what may fill its holes; the .po file keeps its
 translations, gets an empty entry for each sentence that is new, and loses those that nobody says.
-What is still to be translated is printed.
+What is still to be translated is printed. The .po file of explanations has entries by paragraph,
+not for all of them; it loses those that no page has any more, with ``--pages NAME ...`` it gets
+empty ones for the pages named. What is known and never said (``not_said.txt``) loses what the code
+no longer has.
 """
 
 from __future__ import annotations
@@ -12,11 +15,15 @@ import sys
 from pathlib import Path
 
 from tests.report import templates
+from torchdoctor.commands.known import known as explained
 from torchdoctor.locale import CHINESE, catalogue
+from torchdoctor.report.explain import cleaned
+from torchdoctor.report.parts import PARTS, page
 
 FOLDER = Path(__file__).parents[2] / "torchdoctor/locale"
 TEMPLATES = FOLDER / "templates.json"
 PO = FOLDER / f"{CHINESE}.po"
+PAGES = FOLDER / f"explained_{CHINESE}.po"
 WORDS = Path(__file__).with_name("words.txt")
 """Words of reports that the syntax does not show to be said: labels, marks, counts."""
 HEADER = (
@@ -79,13 +86,48 @@ def known() -> dict[str, str]:
     return catalogue(PO.read_text("utf-8"))
 
 
+def paragraphs(*names: str) -> list[str]:
+    """Return the paragraphs of the pages of the findings *names*, of all of them without.
+
+    Sources are never translated.
+    """
+    checks = explained()
+    every = sorted({name for check in checks.values() for name in check.names})
+    found: dict[str, None] = {}
+    for name in names or every:
+        one = page(name, checks.values())
+        assert one is not None, name
+        told = (p for part in PARTS if part != "sources" for p in one.parts[part])
+        found |= dict.fromkeys(map(cleaned, told))
+    return list(found)
+
+
+def known_pages() -> dict[str, str]:
+    """Return the paragraphs that are translated."""
+    return catalogue(PAGES.read_text("utf-8")) if PAGES.exists() else {}
+
+
+def pages_text(translated: dict[str, str], more: list[str]) -> str:
+    """Return the text of the .po file of explanations, with empty entries for *more*."""
+    there = paragraphs()
+    kept = [text for text in there if text in translated or text in more]
+    return po_text(translated, kept)
+
+
 def main() -> int:
-    """Write both files, print what lacks a translation; return 1 when something does."""
+    """Write the files, print what lacks a translation; return 1 when something does."""
+    names = sys.argv[2:] if sys.argv[1:2] == ["--pages"] else []
+    more = paragraphs(*names) if names else []
+    PAGES.write_text(pages_text(known_pages(), more), "utf-8", newline="\n")
+    kept = sorted(templates.quoted() & templates.texts())
+    rows = "".join(f"{json.dumps(text, ensure_ascii=False)}\n" for text in kept)
+    templates.QUOTED.write_text(rows, "utf-8", newline="\n")
     texts = wanted()
     translated = known()
     TEMPLATES.write_text(templates_text(), "utf-8", newline="\n")
     PO.write_text(po_text(translated, texts), "utf-8", newline="\n")
     lacking = [text for text in texts if text not in translated]
+    lacking += [text for text in more if text not in known_pages()]
     sys.stdout.write("".join(f"{json.dumps(text, ensure_ascii=False)}\n" for text in lacking))
     return 1 if lacking else 0
 

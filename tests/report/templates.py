@@ -21,24 +21,30 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).parents[2]
-MODULES = (
-    *("conda_steps", "distributed_steps", "dlls", "gpu", "install_steps", "loading", "nvidia"),
-    *("requirements", "trials"),
-)
-FILES = (
-    *sorted((ROOT / "checks").glob("[a-z]*.py")),
-    *sorted((ROOT / "torchdoctor/steps").glob("*.py")),
-    *(ROOT / "torchdoctor" / f"{name}.py" for name in MODULES),
-    *sorted((ROOT / "torchdoctor/distributed").glob("*.py")),
-    ROOT / "torchdoctor/run.py",
-    *(ROOT / "torchdoctor/report" / f"{n}.py" for n in ("document", "words", "text", "markdown")),
+SILENT = {
+    *("__main__", "cli", "inputs", "interpreters", "redact", "resource", "select", "snapshot"),
+    *("collect", "known", "listing", "output", "parser", "explain", "search", "as_json", "refresh"),
+    *("printing", "from_index", "index", "settings", "translate", "parts", "report_words"),
+    *("completion", "pytest_plugin", "arm", "junit", "advice"),
+}
+"""Modules whose sentences stand in no report: options, errors of usage, how tables are made."""
+FOLDERS = ("checks", "windows", "torchdoctor")
+FILES = tuple(
+    path
+    for folder in FOLDERS
+    for path in sorted((ROOT / folder).rglob("[a-z_]*.py"))
+    if path.stem not in SILENT
+    and not {"probes", "locale", "harness"} & set(path.relative_to(ROOT).parts)
 )
 DEEPEST, MOST_WAYS = 4, 8
 
+QUOTED = Path(__file__).with_name("not_said.txt")
+"""What the code knows of the texts of others, or of its own options, and no report says."""
 _NOT_SAID = frozenset(
     (
         *("Evidence", "Commands", "Symptom", "Location", "DoctorError", "slug", "cast", "field"),
-        *("getattr", "isinstance", "frozenset", "Detail", "Requirement", "AssertionError", "Gpu"),
+        *("getattr", "isinstance", "frozenset", "Requirement", "AssertionError", "Gpu"),
+        *("ArgumentTypeError", "TypeVar", "TypeError", "_number"),
     )
 )
 _METHODS_NOT_SAID = frozenset(
@@ -47,6 +53,7 @@ _METHODS_NOT_SAID = frozenset(
         *("startswith", "endswith", "split", "partition", "rpartition"),
         *("removeprefix", "removesuffix", "replace", "strip", "lstrip", "rstrip", "get", "load"),
         *("symptom", "seen", "told", "encode", "decode", "index", "find", "count"),
+        *("add_argument", "add_argument_group", "add_parser", "set_defaults", "strptime"),
     )
 )
 _NOT_SAID_AS = frozenset(
@@ -60,7 +67,11 @@ _COMMAND = re.compile(
     r"Get-|Set-|Add-|New-|Remove-|Restart-|Install-|Enable-|reg|dism|apt-get|systemctl|ulimit|"
     r"torchrun|srun|torchdoctor|modprobe|echo|cat|git|softwareupdate|\$env|& )(?: |$)"
 )
-_SAID_IN_TABLES = frozenset(("says", "summary", "title", "why"))
+_EXPRESSION = re.compile(r"\\[sSwWdDbBAZ.()\[\]|?+*]|\(\?|\.[*+]|\[\^|^\^|\[\w-\w|[^.]\$$|%[sdr]")
+"""What regular expressions have, and sentences have not."""
+_MARKUP = re.compile(r"\s*</?[a-z!]")
+_NOT_FOR_REPORTS = frozenset(("HELP", "ABOUT", "DESCRIPTION", "EPILOG"))
+_SAID_IN_TABLES = frozenset(("says", "summary", "title", "why", "collect", "left_over", "no_wheel"))
 _WORD = re.compile(r"[A-Za-z]*[a-z]")
 
 
@@ -83,8 +94,17 @@ class Template:
             " " in self.text.strip(" {}")
             and bool(_WORD.search(bare))
             and " " in bare
-            and (self.text.endswith(".") or not _COMMAND.match(self.text))
+            and (self.text.endswith(".") or ", and " in self.text or not _COMMAND.match(self.text))
+            and not _EXPRESSION.search(bare)
+            and not _MARKUP.match(self.text)
+            and self.text not in quoted()
         )
+
+
+@cache
+def quoted() -> frozenset[str]:
+    """Return the texts that are known and not said."""
+    return frozenset(map(json.loads, QUOTED.read_text("utf-8").splitlines()))
 
 
 @dataclass
@@ -98,9 +118,43 @@ class Module:
     calls: dict[str, list[tuple[ast.Call, ast.FunctionDef | None]]] = field(default_factory=dict)
 
 
+class _Joined(ast.NodeTransformer):
+    """Makes one text of what is put together in several statements: ``a = x``, then ``a += y``."""
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Visit what is below, and join the statements of each block."""
+        super().generic_visit(node)
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if isinstance(block, list):
+                setattr(node, name, list(self._block(block)))
+        return node
+
+    def _block(self, block: list[ast.stmt]) -> Iterator[ast.stmt]:
+        texts: dict[str, ast.Assign] = {}
+        for statement in block:
+            match statement:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value) if _is_text(value):
+                    texts[name] = statement
+                case ast.AugAssign(op=ast.Add(), target=ast.Name(id=name), value=value) if (
+                    name in texts
+                ):
+                    texts[name].value = ast.BinOp(texts[name].value, ast.Add(), value)
+                    continue
+                case ast.If(
+                    test=test,
+                    body=[ast.AugAssign(op=ast.Add(), target=ast.Name(id=name), value=value)],
+                    orelse=[],
+                ) if name in texts:
+                    more = ast.IfExp(test, value, ast.Constant(""))
+                    texts[name].value = ast.BinOp(texts[name].value, ast.Add(), more)
+                    continue
+            yield statement
+
+
 @cache
 def module(path: Path) -> Module:
-    tree = ast.parse(path.read_text("utf-8"))
+    tree = _Joined().visit(ast.parse(path.read_text("utf-8")))
     found = Module(tree)
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
@@ -154,7 +208,7 @@ class Reader:
                 ways.append((name, (Template(str(part.func.value.value)),)))  # type: ignore[attr-defined]
                 continue
             known = tuple(dict.fromkeys(self.ways(part)))
-            if known and len(known) <= MOST_WAYS:
+            if set(known) - {ANY} and len(known) <= MOST_WAYS:
                 ways.append((name, known))
         return Template("".join(parts), tuple(ways))
 
@@ -189,14 +243,20 @@ class Reader:
         self.holes += 1
         return f"x{self.holes}"
 
-    def ways(self, node: ast.expr) -> Iterator[Template]:  # noqa: C901, PLR0912 - a case a kind
-        """Yield what *node* may be, as far as the code shows it; nothing where it does not."""
+    def ways(self, node: ast.expr) -> Iterator[Template]:
+        """Yield what *node* may be, as far as the code shows it; ANY where it does not."""
+        found = tuple(self._ways(node))
+        yield from found or (ANY,)
+
+    def _ways(self, node: ast.expr) -> Iterator[Template]:  # noqa: C901, PLR0912 - a case a kind
         if self.depth > DEEPEST:
             return
         deeper = Reader(self.home, self.function, self.depth + 1)
         match node:
             case ast.Constant(value=str(text)):
                 yield Template(_escaped(text))
+            case ast.Constant(value=None):  # it is not put in
+                yield Template("")
             case ast.JoinedStr() | ast.BinOp(op=ast.Add()):
                 yield deeper.template(node)
             case ast.IfExp(body=body, orelse=orelse):
@@ -211,8 +271,12 @@ class Reader:
                 yield from deeper.of_name(name)
             case ast.Subscript(value=ast.Name(id=name)):
                 yield from deeper.of_table(name)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="get")):
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="get"), args=args):
                 yield from deeper.of_table(name)
+                yield from (way for value in args[1:] for way in deeper.ways(value))
+            case ast.Call(func=ast.Attribute(value=ast.Dict(values=values), attr="get"), args=args):
+                for value in (*values, *args[1:]):
+                    yield from deeper.ways(value)
             case ast.Call(func=ast.Name(id=name)) if name in self.home.functions:
                 yield from _returned(self.home, self.home.functions[name], self.depth + 1)
             case ast.Call(func=ast.Attribute(value=ast.Name(id=where), attr=name)):
@@ -266,6 +330,10 @@ class Reader:
                 yield from Reader(self.home, caller, self.depth + 1).ways(value)
 
 
+ANY = Template("{any}")
+"""Stands for what the code does not show."""
+
+
 def _escaped(text: str) -> str:
     if re.search(r"\{\w+\}", text):  # it is given to str.format
         return text
@@ -287,11 +355,11 @@ def _returned(home: Module, function: ast.FunctionDef, depth: int) -> Iterator[T
             yield from Reader(home, function, depth).ways(node.value)
 
 
-def said_in(path: Path) -> Iterator[Template]:
-    """Yield every template in the file *path*."""
+@cache
+def said_in(path: Path) -> tuple[Template, ...]:
+    """Return every template in the file *path*."""
     home = module(path)
-    for function, node in _texts(home.tree, None):
-        yield Reader(home, function).template(node)
+    return tuple(Reader(home, f).template(node) for f, node in _texts(home.tree, None))
 
 
 def _texts(  # noqa: C901, PLR0911, PLR0912 - a case a kind of node
@@ -303,6 +371,8 @@ def _texts(  # noqa: C901, PLR0911, PLR0912 - a case a kind of node
             return
         case ast.Constant(value=str()):
             yield function, node
+            return
+        case ast.Assign(targets=[ast.Name(id=name)]) if name in _NOT_FOR_REPORTS:
             return
         case ast.JoinedStr():
             yield function, node
@@ -331,6 +401,8 @@ def _texts(  # noqa: C901, PLR0911, PLR0912 - a case a kind of node
             ):
                 if isinstance(node.func, ast.Attribute):
                     yield from _texts(node.func.value, function)
+                for value in node.args[1:] if name == "get" else ():
+                    yield from _texts(value, function)
                 return
             if isinstance(node.func, ast.Attribute):
                 yield from _texts(node.func.value, function)
@@ -339,6 +411,8 @@ def _texts(  # noqa: C901, PLR0911, PLR0912 - a case a kind of node
             for keyword in node.keywords:
                 if keyword.arg not in _NOT_SAID_AS:
                     yield from _texts(keyword.value, function)
+            return
+        case ast.FunctionDef(name=name) if name == "configure" or name.endswith("options"):
             return
         case ast.FunctionDef(body=body):
             for statement in body:
@@ -368,7 +442,21 @@ def all_of_them() -> Iterator[Template]:
     for path in FILES:
         yield from said_in(path)
     for path in sorted((ROOT / "torchdoctor/tables").glob("*.toml")):
+        if path.stem.startswith("explained"):  # pages, which have a catalogue of their own
+            continue
         yield from map(Template, _told(tomllib.loads(path.read_text("utf-8"))))
+
+
+def texts() -> set[str]:
+    """Return all that stands in the files, said or not, also within other texts."""
+    found: set[str] = set()
+    todo = [template for path in FILES for template in said_in(path)]
+    while todo:
+        one = todo.pop()
+        if one.text not in found:
+            found.add(one.text)
+            todo += [way for _, known in one.ways for way in known]
+    return found
 
 
 def _told(value: object, key: str = "") -> Iterator[str]:
@@ -377,7 +465,7 @@ def _told(value: object, key: str = "") -> Iterator[str]:
         yield value
     elif isinstance(value, dict):
         for name, item in value.items():
-            yield from _told(item, name)
+            yield from _told(item, key if key in _SAID_IN_TABLES else name)
     elif isinstance(value, list):
         for item in value:
             if key == "causes" and isinstance(item, list):

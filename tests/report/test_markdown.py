@@ -173,14 +173,14 @@ def test_the_value_of_a_fact_is_code_whatever_is_in_it() -> None:
 
 
 @given(samples.reports(samples.KEBABS), st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_no_fact_breaks_out(report: Report, verbose: bool) -> None:  # noqa: FBT001
     text = markdown.render(replace(report, snapshot=snapshot("x")), verbose=verbose)
     is_whole(text, _shown(report, verbose=verbose))
 
 
 @given(st.lists(TEXTS.filter(bool), min_size=8, max_size=8))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_no_hostile_text_breaks_out_wherever_it_stands(texts: list[str]) -> None:
     title, why, summary, fact, value, source, name, cause = texts
     step = samples.step("s", "pip list", title=title, why=why)

@@ -24,7 +24,7 @@ from tests.scenarios import index
 START = f"import sys; sys.path[0] = {str(CHECKOUT)!r}; from torchdoctor.cli import run; run()"
 HAS_DRIVER = Path("/proc/driver/nvidia").exists() or shutil.which("nvidia-smi") is not None
 """Whether this machine has an NVIDIA driver of its own, beside the ones that scenes pretend."""
-SHELL_WORDS = frozenset({"rm", "mv", "unset", "export", "cd", "mkdir", "conda", "hash"})
+SHELL_WORDS = frozenset({"rm", "mv", "unset", "export", "cd", "mkdir", "conda", "hash", "uv"})
 """What a plan may run in a scene, beside the scene's own interpreter."""
 
 
@@ -199,6 +199,10 @@ def carry_out(scene: Scene, lines: Iterable[str], wheels: Callable[[], Iterable[
             "PIP_CONFIG_FILE": os.devnull,
             "PIP_NO_INPUT": "1",
             "PIP_NO_CACHE_DIR": "1",
+            "PIP_NO_COMPILE": "1",  # it takes longer than all the rest
+            "UV_DEFAULT_INDEX": f"{address}/pypi/",
+            "UV_CACHE_DIR": str(scene.folder / "uv cache"),
+            "UV_LINK_MODE": "copy",
         }
         for line in lines:
             assert allowed(line, scene), f"not run: {line}"
@@ -211,7 +215,7 @@ def carry_out(scene: Scene, lines: Iterable[str], wheels: Callable[[], Iterable[
                 stderr=subprocess.STDOUT,
                 text=True,
                 check=False,
-                timeout=300,
+                timeout=900,
             )
             said += f"$ {line}\n{done.stdout}"
             assert done.returncode == 0, said

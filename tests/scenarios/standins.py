@@ -344,6 +344,20 @@ def tiny_torch(
     return environments.wheel(folder, "torch", version, files, requires=requires)
 
 
+OLD = ("1.13.1", "2.2.2", "2.4.1", "2.9.1")
+"""Releases that a Python of their time has a CPU build of, for each a stand-in that imports."""
+
+
+def xformers(folder: Path) -> Path:
+    """Make the release of xformers for torch 2.10 and later, with a compiled part that loads."""
+    library = shared_object("_C.so", ["libc10.so"])
+    files: dict[str, str | bytes] = {"xformers/__init__.py": "", "xformers/_C.so": library}
+    tag = "py3-none-manylinux_2_28_x86_64"
+    return environments.wheel(
+        folder, "xformers", "0.0.35", files, requires=["torch>=2.10"], tag=tag
+    )
+
+
 def companion(folder: Path, name: str, version: str, torch: str | None) -> Path:
     """Make a wheel of torchvision or torchaudio with its real requirements and little else.
 

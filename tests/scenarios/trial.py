@@ -134,6 +134,8 @@ def wheels() -> list[Path]:
     made.append(standins.tiny_torch(folder, "2.13.0", cuda="13.0", requires=requires))
     made += standins.fitting_companions(folder, "")
     made += standins.fitting_companions(folder, "+cpu")
+    made += [standins.tiny_torch(folder, f"{old}+cpu", requires=()) for old in standins.OLD]
+    made.append(standins.xformers(folder))
     return made
 
 

@@ -1,7 +1,7 @@
-"""What distributed runs print when they fail, wording by wording: every one is known.
+"""What installs and runs print when they fail, wording by wording: every one is known.
 
-The list is the one that guides, NCCL's troubleshooting page and public issues give; the number is
-its number there.
+The first list is the one that guides, NCCL's troubleshooting page and public issues give for
+distributed runs; the number is its number there. The others go by what prints the message.
 """
 
 from __future__ import annotations
@@ -245,3 +245,156 @@ NUMBERS = {
 def test_an_error_of_cuda_is_known_by_its_number_in_any_language(number: str, name: str) -> None:
     text = f"Unexpected error from cudaGetDeviceCount(). Error {number}: 出错了"
     assert [(s.name, s.values.get("code")) for s in symptoms(text, "log")] == [(name, number)]
+
+
+BY_NAME = {
+    "cudaErrorNoKernelImageForDevice": "no-kernel-image",
+    "cudaErrorUnknown": "cuda-unknown-error",
+    "CUDA_ERROR_NO_DEVICE": "cuda-no-device",
+    "CUDA driver version is insufficient for CUDA runtime version": "cuda-driver-too-old",
+    "forward compatibility was attempted on non supported HW": "cuda-compat-not-supported",
+    "system has unsupported display driver / cuda driver combination": "cuda-driver-mismatch",
+}
+
+
+@pytest.mark.parametrize(("words", "name"), BY_NAME.items())
+def test_an_error_of_cuda_is_known_by_its_name(words: str, name: str) -> None:
+    found = symptoms(f"RuntimeError: CUDA error: {words}", "log")
+    assert name in [symptom.name for symptom in found]
+
+
+PRINTED = {
+    # pip, uv and conda
+    "pip: no matching distribution": (
+        "Could not find a version that satisfies the requirement torch (from versions: none)",
+        "no-wheel-found",
+    ),
+    "pip: left over": (
+        "WARNING: Ignoring invalid distribution ~orch (/v/lib/python3.11/site-packages)",
+        "python-distribution-invalid",
+    ),
+    "pip: incompatible": (
+        "torchaudio 2.0.2 requires torch==2.0.1, but you have torch 2.1.0 which is incompatible.",
+        "pip-conflict",
+    ),
+    "pip: no solution": (
+        "ERROR: ResolutionImpossible: for help visit https://pip.example.org",
+        "pip-resolution-impossible",
+    ),
+    "pip: Bad CRC": ("zipfile.BadZipFile: Bad CRC-32 for file 'torch/lib/x.so'", "archive-damaged"),
+    "pip: path too long": (
+        (
+            "HINT: This error might have occurred since this system does not have Windows Long "
+            "Path support enabled."
+        ),
+        "path-too-long",
+    ),
+    "pip: another Python": (
+        "ERROR: Package 'torchvision' requires a different Python: 3.7.9 not in '>=3.8'",
+        "pip-python-refused",
+    ),
+    "pip: managed elsewhere": ("error: externally-managed-environment", "externally-managed"),
+    "pip: disk": ("OSError: [Errno 28] No space left on device", "disk-full"),
+    "uv: no version": (
+        "Because there is no version of torch==9.9 and you require torch==9.9, we can conclude",
+        "no-wheel-found",
+    ),
+    "uv: no wheel": (
+        "torch==2.5.1 has no wheels with a matching Python ABI tag",
+        "wheel-tags-unmatched",
+    ),
+    "conda: no solution": (
+        "LibMambaUnsatisfiableError: Encountered problems while solving:",
+        "conda-unsatisfiable",
+    ),
+    "conda: no GPU here": (
+        "  - feature:/linux-64::__cuda==11.8=0\nnothing provides __cuda needed by pytorch-2.5.1",
+        "cuda-virtual-package",
+    ),
+    # cuDNN, cuBLAS, NVRTC, Triton
+    "cuDNN: version": (
+        (
+            "cuDNN version incompatibility: PyTorch was compiled  against (8, 3, 2) but found "
+            "runtime version (8, 0, 3)."
+        ),
+        "cudnn-mismatch",
+    ),
+    "cuDNN: status": (
+        "RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED",
+        "cuda-library-error",
+    ),
+    "cuBLAS: status": (
+        "CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
+        "cuda-library-error",
+    ),
+    "NVRTC": ("nvrtc: error: invalid value for --gpu-architecture (-arch)", "nvrtc-failed"),
+    "Triton: ptxas": (
+        "ptxas fatal   : Value 'sm_121a' is not defined for option 'gpu-name'",
+        "ptxas-too-old",
+    ),
+    "Triton: absent": ("Cannot find a working triton installation.", "triton-not-found"),
+    # ROCm, MPS
+    "HIP: function": (
+        "RuntimeError: HIP error: invalid device function",
+        "invalid-device-function",
+    ),
+    "HIP: binary": (
+        "hipErrorNoBinaryForGpu: Couldn't find binary for current devices",
+        "hip-no-binary",
+    ),
+    "HIP: other": ("hipErrorLaunchFailure", "hip-error"),
+    "HIP: device": ("RuntimeError: No HIP GPUs are available", "hip-no-device"),
+    "MPS: memory": ("MPS backend out of memory (MPS allocated: 9.05 GB)", "mps-out-of-memory"),
+    "MPS: operator": (
+        "The operator 'aten::_fft_r2c' is not currently implemented for the MPS device.",
+        "mps-operator-missing",
+    ),
+    # DataLoader, OpenMP, the loaders of Linux and macOS
+    "DataLoader: killed": (
+        "DataLoader worker (pid 7) is killed by signal: Killed.",
+        "loader-killed",
+    ),
+    "DataLoader: exited": ("DataLoader worker (pid(s) 7) exited unexpectedly", "loader-killed"),
+    "OMP 15": (
+        "OMP: Error #15: Initializing libiomp5md.dll, but found libomp.dll already initialized.",
+        "openmp-twice",
+    ),
+    "glibc": (
+        "/lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.28' not found (required by /v/x.so)",
+        "symbol-version-missing",
+    ),
+    "libstdc++": (
+        "/lib/libstdc++.so.6: version `GLIBCXX_3.4.30' not found (required by /v/x.so)",
+        "symbol-version-missing",
+    ),
+    "dyld: library": (
+        (
+            "Library not loaded: @rpath/libomp.dylib\n  Referenced from: /v/libtorch_cpu.dylib\n"
+            "  Reason: image not found"
+        ),
+        "dyld-library-missing",
+    ),
+    "dyld: symbol": (
+        (
+            "Symbol not found: ___addtf3\n  Referenced from: /v/libquadmath.0.dylib\n"
+            "  Expected in: /usr/lib/libSystem.B.dylib"
+        ),
+        "dyld-symbol-missing",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", PRINTED)
+def test_what_each_program_prints_is_known(what: str) -> None:
+    text, name = PRINTED[what]
+    assert name in [symptom.name for symptom in symptoms(text, "log")]
+
+
+DLL_NUMBERS = ("5", "126", "127", "182", "193", "225", "998", "1114", "1455", "4551")
+
+
+@pytest.mark.parametrize("number", DLL_NUMBERS)
+def test_an_error_of_the_loader_of_windows_is_known_by_its_number(number: str) -> None:
+    text = f'OSError: [WinError {number}] 出错了 Error loading "C:\\v\\torch\\lib\\c10.dll"'
+    (found,) = (s for s in symptoms(text, "log") if s.name == "winerror-dll")
+    assert (found.values["code"], found.values["file"]) == (number, "C:\\v\\torch\\lib\\c10.dll")

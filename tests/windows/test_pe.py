@@ -55,7 +55,7 @@ def directory(index: int) -> int:
 
 
 @given(DLLS)
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=12)
 def test_a_file_says_what_pefile_says_of_it(dll: Dll) -> None:
     data = write(dll)
     assert pe.parse(data) == oracle.read(data=data)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from checks import vc_runtime
-from tests.windows.shipped import archive
+from tests.windows.shipped import pyz
 from tests.windows.wine import box, cases
 from tests.windows.wine.search import PLACES, Field, trial
 from torchdoctor.child import Run
@@ -78,7 +78,7 @@ MOST_BYTES = 1_000_000
     ("runtime", "shipped"),
     [
         pytest.param("14.44.35112", False, id="the checkout, VC++ 14.44"),
-        pytest.param("14.34.31931", True, id="the zip file, VC++ 14.34"),
+        pytest.param("14.34.31931", True, id="the one file, VC++ 14.34"),
         pytest.param("none", False, id="the checkout, no VC++"),
     ],
 )
@@ -86,15 +86,18 @@ def test_torchdoctor_looks_at_windows_from_within(
     runtime: str, wine: box.Box, tmp_path: Path, *, shipped: bool
 ) -> None:
     error, names = LOOKED_AT[runtime]
-    own = archive(tmp_path / "torchdoctor.zip") if shipped else CHECKOUT
+    doctor: tuple[str, ...] = ("-m", "torchdoctor")
+    if shipped:
+        doctor = (box.windows_path(pyz(tmp_path / "torchdoctor.pyz")),)
     snapshot = tmp_path / "snapshot.json"
     try:
         with cases.laid_out(cases.Case("collect", "2.9.1", runtime)) as layout:
             wine.put(runtime)
-            sites = (own, layout.site, box.libraries(*box.DEPENDENCIES), box.libraries(*OWN))
+            own = () if shipped else (CHECKOUT, box.libraries(*OWN))
+            sites = (*own, layout.site, box.libraries(*box.DEPENDENCIES))
             done = wine.execute(
                 layout.home,
-                *("-m", "torchdoctor", "collect", "--timeout", "60", "--output"),
+                *(*doctor, "collect", "--timeout", "60", "--output"),
                 box.windows_path(snapshot),
                 timeout=cases.SECONDS,
                 PYTHONPATH=";".join(map(box.windows_path, sites)),

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 HELP = "try a real all_reduce on several ranks, and say which rank fails, where, and why"
 CHECKS = ("all-reduce", "nccl-run")
+OF_LOGS = (
+    *("fabric-manager", "infiniband", "net-plugin", "nccl-versions", "network-interface"),
+    *("peer-traffic", "shared-memory"),
+)
+"""What judges the logs of NCCL, where it wrote any and failed."""
 DEADLINE = 120.0
 
 
@@ -45,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=looking.seconds,
         metavar="S",
         default=DEADLINE,
-        help="seconds that all of it may take (default: 120)",
+        help="seconds that all of it may take, an import of torch half of them (default: 120)",
     )
     parser.add_argument(
         "--worker",
@@ -110,8 +115,10 @@ def _judged(
     from torchdoctor.report import document  # noqa: PLC0415
     from torchdoctor.run import run  # noqa: PLC0415
 
-    checks = {c.name: c for c in map(load, (name.replace("-", "_") for name in CHECKS))}
     facts = machine.read(snapshot, Expectation())
+    logged = not isinstance(facts.symptoms, Unknown) and facts.symptoms
+    names = (*CHECKS, *(OF_LOGS if logged else ()))
+    checks = {c.name: c for c in map(load, (name.replace("-", "_") for name in names))}
     outcomes = run(checks, facts)
     data, details = all_reduce_report.told(facts, snapshot)
     findings = plan.findings_of(outcomes)
@@ -158,7 +165,7 @@ def _request(args: argparse.Namespace) -> Request:
     limits = Limits(
         whole=args.timeout,
         stage=min(Limits().stage, args.timeout / 3),
-        importing=min(Limits().importing, args.timeout),
+        importing=min(max(Limits().importing, args.timeout / 2), args.timeout),
     )
     wish = Wish(args.nproc, args.backend, args.device, sweep=args.sweep, limits=limits)
     return collect.Request(python=python, working_folder=str(Path.cwd()), all_reduce=wish)

@@ -37,7 +37,7 @@ def told(facts: Facts, snapshot: Snapshot) -> tuple[Mapping[str, object], tuple[
         else {"ok": False, "cause": found.cause, "said": found.said, **verdict.where(found)}
     )
     data = {"schema": SCHEMA, "verdict": judged, "backend": verdict.backend(run), **record}
-    return {"all_reduce": data}, (*_stages(run), *_bandwidth(run))
+    return {"all_reduce": data}, (*_stages(run), *_again(run), *_bandwidth(run), *_what(run))
 
 
 def verified(plan: Plan, command: Callable[[str], str]) -> Plan:
@@ -98,6 +98,49 @@ def _cell(rank: RankRun, stage: str, whole: float) -> str:
         return f"{'died' if rank.ended_at is not None else 'waits'} {until - events[0].at:.1f}"
     word = "failed " if ends[-1].kind == "error" else ""
     return f"{word}{ends[-1].at - events[0].at:.3f}"
+
+
+def _again(run: AllReduce) -> Iterator[Detail]:
+    """Yield how it went when it was tried again, with what was changed."""
+    for name, other in run.again.items():
+        found = blame(other)
+        how = "works" if found is None else f"{found.cause} in {found.stage}"
+        yield Detail("Tried again", f"{name:<32}{how}", table=True, more=False)
+
+
+WHAT = (
+    ("torch", "import", "torch"),
+    ("CUDA", "import", "cuda"),
+    ("NCCL", "facts", "nccl"),
+    ("driver", "facts", "driver"),
+    ("GPU", "device", "gpu"),
+    ("interface", "facts", "interface"),
+    ("peer access", "p2p", "access"),
+)
+"""What the ranks told of themselves: how it is called, the stage, the name of the fact."""
+
+
+def _what(run: AllReduce) -> Iterator[Detail]:
+    """Yield what it ran on, each with the ranks where these differ."""
+    for title, stage, name in WHAT:
+        told = {rank.rank: fact(rank, stage, name) for rank in run.ranks}
+        groups: dict[str, list[str]] = {}
+        for rank, value in told.items():
+            if value:
+                shown = _dotted(value) if title == "NCCL" else str(value)
+                groups.setdefault(shown, []).append(str(rank))
+        each = (
+            value if len(groups) == 1 else f"{value} (rank {', '.join(ranks[:MOST_COLUMNS])})"
+            for value, ranks in groups.items()
+        )
+        if groups:
+            yield Detail("What it ran on", f"{title:<14}{'; '.join(each)}", table=True, more=False)
+
+
+def _dotted(number: object) -> str:
+    """Return NCCL's number as a version: 23007 is 2.30.7."""
+    code = int(str(number)) if str(number).isdecimal() else 0
+    return f"{code // 10_000}.{code % 10_000 // 100}.{code % 100}" if code else str(number)
 
 
 def _bandwidth(run: AllReduce) -> Iterator[Detail]:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from torchdoctor import diagnosis
 from torchdoctor.commands import looking, output
-from torchdoctor.model import SEVERITIES, Finding, Outcome
+from torchdoctor.model import SEVERITIES, DoctorError, Finding, Outcome
 
 if TYPE_CHECKING:
-    from torchdoctor.commands.looking import Look
+    from torchdoctor.diagnosis import Look
+    from torchdoctor.policy import Policy
     from torchdoctor.registry import Check
-    from torchdoctor.report.document import Source, Target
+    from torchdoctor.report.document import Report
     from torchdoctor.snapshot import Snapshot
 
+WATCHED = 5.0
 HELP = "say whether PyTorch will work here, if not why not, and what to run to fix it"
 
 
@@ -42,8 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-on",
         choices=("error", "warning", "never"),
-        default="error",
-        help="what makes the exit code 1 (default: error)",
+        help="what makes the exit code 1 (default: error, or what the policy says)",
     )
     parser.add_argument(
         "--strict", action="store_true", help="exit with 3 when something could not be told"
@@ -63,12 +66,80 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="WHAT",
         help="what this machine is for: cpu, cuda, cuda>=12.6, rocm, gpus>=2, or a file of these",
     )
+    parser.add_argument(
+        "--lock", metavar="FILE", help="the environment that worked, of `torchdoctor lock`"
+    )
+    parser.add_argument(
+        "--policy",
+        nargs="?",
+        const="",
+        metavar="FILE",
+        help="hold the machine to what the project says in [tool.torchdoctor] of pyproject.toml, "
+        "or in torchdoctor.toml (default: the nearest one)",
+    )
+    parser.add_argument(
+        "--watch",
+        nargs="?",
+        type=looking.seconds,
+        const=WATCHED,
+        metavar="S",
+        help="look again every S seconds, while you repair, until nothing is left "
+        f"(default: {WATCHED:g})",
+    )
 
 
 def execute(args: argparse.Namespace) -> int:
     """Look, judge, report; return the exit code."""
+    rule = _policy(args)  # one that is wrong is told before anything is looked at
+    args.fail_on = args.fail_on or (rule.fail_on if rule else None) or "error"
     if args.only or args.skip:  # a wrong name is told before anything is looked at
         _checks(args)
+    if args.watch is not None:
+        return _watch(args)
+    report = _judged(args)
+    output.write(report, args)
+    return _code(report, args)
+
+
+def _watch(args: argparse.Namespace) -> int:
+    """Look again and again, and report whenever it is another; return 0 once nothing is left."""
+    import time  # noqa: PLC0415 - only where somebody waits
+
+    if args.inputs or args.output or args.format != "text":
+        raise DoctorError(
+            "--watch looks at this machine and reports to the terminal; leave out inputs, "
+            "--output and --format.",
+            kind="usage",
+        )
+    before = None
+    while True:
+        report = _judged(args)
+        now = report.headline, report.findings
+        if now != before:
+            before = now
+            output.write(report, args)
+            sys.stdout.flush()
+        code = _code(report, args)
+        if code == 0:
+            return code
+        time.sleep(args.watch)
+
+
+def _code(report: Report, args: argparse.Namespace) -> int:
+    fail_on, strict = args.fail_on, args.strict
+    return exit_code(report.findings, report.outcomes, fail_on=fail_on, strict=strict)
+
+
+def _policy(args: argparse.Namespace) -> Policy | None:
+    """Return the policy that is asked for, if one is."""
+    if args.policy is None:
+        return None
+    from torchdoctor import policy  # noqa: PLC0415 - for whom asks for it
+
+    return policy.read(args.policy)
+
+
+def _judged(args: argparse.Namespace) -> Report:
     waiting = looking.begin(args)
     # Imported while the probes run.
     from torchdoctor import plan  # noqa: PLC0415
@@ -77,26 +148,25 @@ def execute(args: argparse.Namespace) -> int:
     from torchdoctor.run import run  # noqa: PLC0415
     from torchdoctor.tables import load  # noqa: PLC0415
 
-    checks = _checks(args)
+    rule = _policy(args)
+    bearing = rule.bearing(_checks(args)) if rule else None
+    checks = bearing.checks if bearing else _checks(args)
     for table in ("releases", "neighbours", "known_bad"):  # those that every machine needs
         load(table)
     seen = waiting()
     tried = looking.tried(seen)
     outcomes = run(checks, seen.facts)
-    report = document.build(
-        target=target(seen, args.inputs),
+    return document.build(
+        target=diagnosis.target(seen, args.inputs),
         findings=plan.findings_of(outcomes),
         outcomes=outcomes,
         plan=tried.verified(plan.make(checks, seen.facts, outcomes)),
-        essential_unknown=_essential_unknown(seen),
-        data=tried.data,
-        details=tried.details,
+        essential_unknown=diagnosis.essential_unknown(seen),
+        data={**tried.data, **(bearing.data() if bearing else {})},
+        details=(*tried.details, *(bearing.details() if bearing else ())),
         facts=seen.facts,
         snapshot=_shown_along(seen, args),
     )
-    code = exit_code(report.findings, outcomes, fail_on=args.fail_on, strict=args.strict)
-    output.write(report, args)
-    return code
 
 
 def _checks(args: argparse.Namespace) -> dict[str, Check]:
@@ -119,24 +189,6 @@ def exit_code(
     return 3 if any(outcome.status in untold for outcome in outcomes) else 0
 
 
-def target(seen: Look, inputs: list[str]) -> Target:
-    """Return what a report says of the machine that was looked at."""
-    from torchdoctor.facts import Interpreter, Platform  # noqa: PLC0415
-    from torchdoctor.reading import machine  # noqa: PLC0415
-    from torchdoctor.report.document import Target  # noqa: PLC0415
-
-    platform, interpreter = seen.facts.platform, seen.facts.interpreter
-    looked = any(not name.startswith(machine.TEXT) for name in seen.snapshot.probes)
-    source: Source = "live" if seen.live else "snapshot" if looked else "text"
-    return Target(
-        "folder" if seen.folder else source,
-        inputs=(seen.folder,) if seen.folder else tuple(inputs),
-        os=(platform.name or platform.system) if isinstance(platform, Platform) else None,
-        python=interpreter.version if isinstance(interpreter, Interpreter) else None,
-        collected_at=seen.snapshot.collected_at or None,
-    )
-
-
 def _shown_along(seen: Look, args: argparse.Namespace) -> Snapshot | None:
     """Return the snapshot that goes into a report for others, with what was expected."""
     from torchdoctor import expectation  # noqa: PLC0415 - it is there by now
@@ -148,14 +200,3 @@ def _shown_along(seen: Look, args: argparse.Namespace) -> Snapshot | None:
         return None
     words = list(expectation.words(seen.facts.expectation))
     return replace(whole, options={**whole.options, **({"expect": words} if words else {})})
-
-
-def _essential_unknown(seen: Look) -> bool:
-    """Tell whether it stayed open if torch imports, though somebody looked."""
-    from torchdoctor.facts import Unknown  # noqa: PLC0415
-
-    options = seen.snapshot.options
-    asked = bool(options) and options.get("import_torch") is not False
-    return isinstance(seen.facts.torch, Unknown) or (
-        asked and isinstance(seen.facts.trial, Unknown)
-    )

@@ -12,6 +12,7 @@ from torchdoctor.model import DoctorError
 
 if TYPE_CHECKING:
     from torchdoctor.constraints import Wish
+    from torchdoctor.registry import Check
 
 HELP = "print the command that installs the newest torch that fits this machine"
 INSTALLERS = ("pip", "uv", "conda", "pixi", "poetry", "pdm")
@@ -32,6 +33,13 @@ GPUs and neighbours."""
 
 COMPANIONS = ("torchvision", "torchaudio")
 KINDS = {"cuda": "CUDA", "rocm": "ROCm", "xpu": "XPU", "cpu": "CPU"}
+
+
+def as_check() -> Check:
+    """Return this verb in the form in which checks are explained."""
+    from torchdoctor.registry import Check  # noqa: PLC0415 - only for explain
+
+    return Check("install", "build", ABOUT, (), frozenset(), (), FINDS, lambda: iter(()))
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -6,12 +6,11 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from torchdoctor import choose, constraints, install_steps
+from torchdoctor import choose, constraints, diagnosis, install_steps
 from torchdoctor.choose import Choice, Refusal
-from torchdoctor.commands import check
 from torchdoctor.commands.install import INSTALLERS
-from torchdoctor.commands.looking import Look
 from torchdoctor.constraints import Constraint, Wish
+from torchdoctor.diagnosis import Look
 from torchdoctor.facts import Facts, Unknown
 from torchdoctor.model import Commands, Evidence, Finding, Plan, PlannedStep, Step
 from torchdoctor.report import document
@@ -42,7 +41,7 @@ def report(seen: Look, args: argparse.Namespace, wish: Wish, found: Choice | Ref
     }
     step = install_steps.step_for(facts, found, _why(found, asked))
     return document.build(
-        target=check.target(seen, args.inputs),
+        target=diagnosis.target(seen, args.inputs),
         plan=_plan([step]),
         facts=facts,
         data={"install": data},
@@ -80,7 +79,7 @@ def _refused(
         },
     }
     return document.build(
-        target=check.target(seen, args.inputs),
+        target=diagnosis.target(seen, args.inputs),
         findings=[finding],
         plan=_plan(steps, finding),
         facts=facts,

@@ -19,10 +19,10 @@ def execute(args: argparse.Namespace) -> int:
     from torchdoctor.registry import all_checks  # noqa: PLC0415 - only the verb that runs pays
     from torchdoctor.report import explain, printing  # noqa: PLC0415
     from torchdoctor.shards import verdict  # noqa: PLC0415
+    from torchdoctor.training import proofs  # noqa: PLC0415
 
     del args
-    printing.write(
-        f"{explain.listing({**all_checks(), 'shards': verdict.as_check()})}\n{catalogue.listing()}",
-        sys.stdout,
-    )
+    verbs = {"shards": verdict.as_check(), **proofs.as_checks()}
+    text = f"{explain.listing({**all_checks(), **verbs})}\n{catalogue.listing()}"
+    printing.write(text, sys.stdout)
     return 0

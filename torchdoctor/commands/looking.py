@@ -5,18 +5,19 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchdoctor.background import Background
 from torchdoctor.commands import output
+from torchdoctor.diagnosis import Look
 from torchdoctor.model import DoctorError
 
 if TYPE_CHECKING:
     from torchdoctor.distributed.session import Wish
-    from torchdoctor.facts import Expectation, Facts
+    from torchdoctor.facts import Expectation
     from torchdoctor.model import Plan
     from torchdoctor.report.document import Detail
     from torchdoctor.snapshot import Snapshot
@@ -120,7 +121,13 @@ def look(args: argparse.Namespace, environ: Mapping[str, str]) -> Snapshot:
         after=imports.given(getattr(args, "after", []), getattr(args, "script", None)),
         all_reduce=_wish(args),
     )
-    snapshot = collect.collect(request, environ)
+    if args.verify == "full":
+        from torchdoctor.commands import progress  # noqa: PLC0415 - for whom waits
+
+        with progress.shown("Comparing files") as told:
+            snapshot = collect.collect(replace(request, progress=told), environ)
+    else:
+        snapshot = collect.collect(request, environ)
     if args.python:
         _refuse_what_is_no_python(snapshot, args.python)
     return snapshot
@@ -169,17 +176,6 @@ def tried(seen: Look) -> Tried:
     return Tried(*all_reduce_report.told(seen.facts, seen.snapshot))
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """The facts that are judged, and where they came from."""
-
-    facts: Facts
-    snapshot: Snapshot
-    live: bool
-    folder: str | None = None
-    """The Windows installation that was looked at instead of a snapshot."""
-
-
 def begin(args: argparse.Namespace) -> Callable[[], Look]:
     """Start to look at what *args* name; return what waits for the end and gives the facts.
 
@@ -189,7 +185,8 @@ def begin(args: argparse.Namespace) -> Callable[[], Look]:
         DoctorError: an input cannot be read, or an option is wrong; here or while waiting.
 
     """
-    if args.expect:  # a wrong word is told before anything is looked at
+    # A wrong word, or file, is told before anything is looked at.
+    if args.expect or getattr(args, "lock", None) or getattr(args, "policy", None) is not None:
         _expected(args)
     if getattr(args, "root", None):
         return lambda: _in_folder(args)
@@ -224,12 +221,22 @@ def _expected(args: argparse.Namespace, snapshot: Snapshot | None = None) -> Exp
     from torchdoctor import expectation  # noqa: PLC0415 - it brings all the facts along
 
     if snapshot is not None and not args.expect:
-        return expectation.kept(snapshot.options)
-    return expectation.read(args.expect)
+        expected = expectation.kept(snapshot.options)
+    else:
+        expected = expectation.read(args.expect)
+    if getattr(args, "lock", None) is not None:
+        from torchdoctor import lock  # noqa: PLC0415 - only with a lock file
+
+        expected = replace(expected, lock=lock.read(args.lock))
+    if getattr(args, "policy", None) is not None:
+        from torchdoctor import policy  # noqa: PLC0415 - only with a policy
+
+        expected = replace(expected, require=policy.read(args.policy).require)
+    return expected
 
 
 def _judged(snapshot: Snapshot, args: argparse.Namespace, *, live: bool) -> Look:
-    from torchdoctor.facts import Facts  # noqa: PLC0415 - while the probes run
+    from torchdoctor import inputs  # noqa: PLC0415 - while the probes run
     from torchdoctor.reading import machine  # noqa: PLC0415
 
     if live and args.format in output.PUBLIC:
@@ -238,15 +245,7 @@ def _judged(snapshot: Snapshot, args: argparse.Namespace, *, live: bool) -> Look
         snapshot = redact.redact(snapshot, **redact.here(os.environ))
     expected = _expected(args, snapshot)
     facts = machine.read(snapshot, expected)
-    texts = [name for name in snapshot.probes if name.startswith(machine.TEXT)]
-    if texts and facts == Facts(expectation=expected, remarks=facts.remarks):
-        name = texts[0].removeprefix(machine.TEXT)
-        why = f" ({facts.remarks[0].rstrip('.')})" if facts.remarks else ""
-        raise DoctorError(
-            f"{name} holds nothing that torchdoctor can use{why}; give an error text, a log, the "
-            "output of collect_env, pip list or nvidia-smi, or a snapshot.",
-            file=name,
-        )
+    inputs.refuse_what_says_nothing(snapshot, facts)
     return Look(facts, snapshot, live=live)
 
 

@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING
 from torchdoctor.model import DoctorError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from torchdoctor.report.document import Report
     from torchdoctor.report.words import Shell
 
-FORMATS = ("text", "json", "markdown")
-PUBLIC = ("markdown",)
+FORMATS = ("text", "json", "markdown", "html", "junit", "sarif", "github", "gitlab")
+PROGRAMS = ("json", "junit", "sarif", "gitlab")
+"""Those that programs read: all ASCII, in English unless asked."""
+_OF_CI = ("junit", "sarif", "github", "gitlab")
+_LOSSLESS = "backslashreplace"
+"""What becomes of the bytes of a file's name that is no text."""
+PUBLIC = ("markdown", "html")
 """Those that are made for others to read: user, host and home are taken out before judging."""
 
 
@@ -48,8 +53,8 @@ def write(report: Report, args: argparse.Namespace) -> None:
     printing.write(_render(report, args, to_file=False), sys.stdout)
 
 
-def save(text: str, path: str) -> None:
-    """Write *text* to the file *path*, whole or not at all.
+def save(text: str | bytes | Iterable[str], path: str) -> None:
+    """Write *text*, or bytes, or one part after another, to *path*, whole or not at all.
 
     Raises:
         DoctorError: it cannot be written.
@@ -62,8 +67,10 @@ def save(text: str, path: str) -> None:
     try:
         handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
+            with os.fdopen(handle, "wb") as file:
+                for part in [text] if isinstance(text, str | bytes) else text:
+                    raw = part.encode("utf-8", _LOSSLESS) if isinstance(part, str) else part
+                    file.write(raw)
             mask = os.umask(0)
             os.umask(mask)
             Path(name).chmod(0o666 & ~mask)
@@ -85,7 +92,7 @@ def _render(report: Report, args: argparse.Namespace, *, to_file: bool) -> str:
         look = printing.Terminal(width=100, colour=False, unicode=True, encoding="utf-8")
     else:
         look = printing.terminal(sys.stdout, os.environ)
-    say = speech(args, look.encoding if args.format != "json" else "ascii")
+    say = speech(args, look.encoding if args.format not in PROGRAMS else "ascii")
     if say is not str:
         from torchdoctor.report.translate import translated  # noqa: PLC0415 - few need it
 
@@ -94,10 +101,18 @@ def _render(report: Report, args: argparse.Namespace, *, to_file: bool) -> str:
         from torchdoctor.report import as_json  # noqa: PLC0415
 
         return as_json.render(report)
+    if args.format in _OF_CI:
+        return _for_ci(report, args)
     if args.format == "markdown":
         from torchdoctor.report import markdown  # noqa: PLC0415
 
         return markdown.render(report, verbose=args.verbose, shell=_shell(report), say=say)
+    if args.format == "html":
+        from torchdoctor import locale  # noqa: PLC0415
+        from torchdoctor.report import page  # noqa: PLC0415
+
+        language = "en" if say is str else locale.chosen(args.lang, os.environ).replace("_", "-")
+        return page.render(report, shell=_shell(report), say=say, language=language)
     from torchdoctor.report import text  # noqa: PLC0415
 
     return text.render(
@@ -111,6 +126,33 @@ def _render(report: Report, args: argparse.Namespace, *, to_file: bool) -> str:
         shell=_shell(report),
         say=say,
     )
+
+
+def _for_ci(report: Report, args: argparse.Namespace) -> str:
+    from importlib import import_module  # noqa: PLC0415 - a name known only here
+
+    form = import_module(f"torchdoctor.report.{args.format}")
+    if args.format == "junit":
+        made: str = form.render(report, fail_on=getattr(args, "fail_on", "error"))
+        return made
+    if args.format == "github" and (place := os.environ.get(form.SUMMARY)):
+        _summarise(report, args, place)
+    rendered: str = form.render(report)
+    return rendered
+
+
+def _summarise(report: Report, args: argparse.Namespace, place: str) -> None:
+    """Add *report* to the summary of the job, which the runner has named."""
+    from pathlib import Path  # noqa: PLC0415 - under GitHub Actions only
+
+    from torchdoctor.report import markdown  # noqa: PLC0415
+
+    try:
+        with Path(place).open("a", encoding="utf-8", errors=_LOSSLESS, newline="\n") as file:
+            file.write(markdown.render(report, verbose=args.verbose, shell=_shell(report)))
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise DoctorError(f"{place} cannot be written: {reason}.", file=place) from error
 
 
 def speech(args: argparse.Namespace, encoding: str) -> Callable[[str], str]:
@@ -127,4 +169,4 @@ def speech(args: argparse.Namespace, encoding: str) -> Callable[[str], str]:
 
 
 def _shell(report: Report) -> Shell:
-    return "powershell" if (report.target.os or "").startswith("Windows") else "bash"
+    return "powershell" if (report.target.os or "").lower().startswith("win") else "bash"

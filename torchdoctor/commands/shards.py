@@ -58,6 +58,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--python", metavar="PATH", help="the interpreter (default: the active environment's)"
     )
     child.add_argument(
+        "--live",
+        action="store_true",
+        help="really iterate it, as one rank of those that torchrun has started; rank 0 reports",
+    )
+    child.add_argument(
         "--timeout", type=float, default=120.0, metavar="S", help="seconds for each rank"
     )
     output.options(parser)
@@ -118,6 +123,8 @@ def execute(args: argparse.Namespace) -> int:
     """Deal out, count, judge, report; return the exit code."""
     from torchdoctor.commands.check import exit_code  # noqa: PLC0415 - only this verb pays
 
+    if args.live:
+        return _live(args)
     report = _asked(args) if args.target else _dealt(args)
     output.write(report, args)
     return exit_code(report.findings, report.outcomes, fail_on=args.fail_on, strict=False)
@@ -177,16 +184,52 @@ def _resume(args: argparse.Namespace) -> tuple[int, int] | None:
     return int(world), int(step or 0)
 
 
+def _live(args: argparse.Namespace) -> int:
+    """Be one rank of a real job; rank 0 reports what all ranks got."""
+    import sys  # noqa: PLC0415 - only this verb pays
+
+    from torchdoctor import interpreters  # noqa: PLC0415
+    from torchdoctor.commands.check import exit_code  # noqa: PLC0415
+    from torchdoctor.shards import asking  # noqa: PLC0415
+
+    world = os.environ.get("WORLD_SIZE", "")
+    if not (args.target and world.isdecimal() and os.environ.get("RANK", "").isdecimal()):
+        raise DoctorError(
+            "--live is for a rank that a launcher has started: torchrun --nproc-per-node 2 "
+            "-m torchdoctor shards --live FILE.py:NAME",
+            kind="usage",
+        )
+    file, name = _target(args.target)
+    # The launcher has chosen the interpreter.
+    python = interpreters.given(args.python) if args.python else sys.executable
+    play = asking.Play(int(world), args.epochs, set_epoch=not args.no_set_epoch)
+    asked = asking.live(file, name, play, python=python, timeout=args.timeout)
+    if asked is None:
+        return 0
+    args.world_size = int(world)
+    seen = _seen(args, asked.length, asked.batch_size, asked.epochs, resumed=None, asked=asked)
+    about = {"loader": dict(asked.loader), "live": True}
+    report = _report(args, seen, asked.epochs, about, "run")
+    output.write(report, args)
+    return exit_code(report.findings, report.outcomes, fail_on=args.fail_on, strict=False)
+
+
+def _target(target: str) -> tuple[str, str]:
+    """Return the file and the name in FILE.py:NAME."""
+    file, _, name = target.rpartition(":")
+    if not file or not name.replace(".", "a").isidentifier():
+        raise DoctorError(
+            f"{target} is not FILE.py:NAME, such as train.py:make_loader.", kind="usage"
+        )
+    return file, name
+
+
 def _asked(args: argparse.Namespace) -> Report:
     """Return the report on the user's own loader."""
     from torchdoctor import interpreters  # noqa: PLC0415 - only this verb pays
     from torchdoctor.shards import asking, audit  # noqa: PLC0415
 
-    file, _, name = args.target.rpartition(":")
-    if not file or not name.replace(".", "a").isidentifier():
-        raise DoctorError(
-            f"{args.target} is not FILE.py:NAME, such as train.py:make_loader.", kind="usage"
-        )
+    file, name = _target(args.target)
     python = interpreters.given(args.python) if args.python else interpreters.active(os.environ)
     resume = _resume(args)
     worlds = dict.fromkeys([args.world_size, *([resume[0]] if resume else [])])

@@ -27,6 +27,10 @@ WAITED = ("gloo-timed-out", "store-timed-out", "client-timed-out", "gloo-connect
 STORE_ERRORS = ("DistNetworkError", "DistStoreError", "TimeoutError")
 """What torch raises when the store, or whoever should have used it, is gone."""
 MISMATCH = ("gloo-size-mismatch", "collective-mismatch", "nccl-collective-mismatch")
+WATCHDOG = ("watchdog-timeout", "watchdog-took-down", "watchdog-stuck")
+"""torch ends a process that has waited for NCCL for too long: it waited, and did not die."""
+NCCL_FAILED = ("nccl-error",)
+"""torch's exception for whatever fails in NCCL; what it was stands in NCCL's own log."""
 ASKED = f"ALLREDUCE [{NUMBERS}] Float"
 """The collective that was to be called, as torch's fingerprint has it."""
 STAGE_KINDS = ("enter", "call", "ok", "error")
@@ -120,21 +124,24 @@ def _own_error(run: AllReduce) -> Verdict | None:
     if not own:
         return None
     event, rank = min(own, key=lambda pair: (PLACE.get(pair[0].stage, 0), pair[0].at))
-    cause = why(event) or _named(event)
+    cause = why(event) or _named(event, rank)
     if cause in GROUP and why(event):
         ranks = _numbers(event.values.get("ranks"))
     else:
         alike = (
-            other for e, other in own if (why(e) or _named(e), e.stage) == (cause, event.stage)
+            other
+            for e, other in own
+            if (why(e) or _named(e, other), e.stage) == (cause, event.stage)
         )
         ranks = tuple(sorted(other.rank for other in alike)) or (rank.rank,)
     return Verdict(event.stage, cause, ranks, values=event.values, said=message(event))
 
 
-def _named(event: RankEvent) -> str:
-    """Return the cause that an exception of torch stands for."""
+def _named(event: RankEvent, rank: RankRun) -> str:
+    """Return the cause that an exception of torch stands for, or what NCCL logged before it."""
     known = load("all_reduce")["message"]
-    return next((known[name] for name in event.symptoms if name in known), "raised")
+    logged = rank.symptoms if set(event.symptoms) & set(NCCL_FAILED) else ()
+    return next((known[name] for name in (*event.symptoms, *logged) if name in known), "raised")
 
 
 def _is_own(event: RankEvent) -> bool:
@@ -179,7 +186,10 @@ def _died(run: AllReduce) -> Verdict | None:
     dead = [
         rank
         for rank in run.ranks
-        if _ended_itself(rank) and last(rank).stage != LAST and error_of(rank) is None
+        if _ended_itself(rank)
+        and last(rank).stage != LAST
+        and error_of(rank) is None
+        and not set(rank.symptoms) & set(WATCHDOG)
     ]
     if not dead:
         return None

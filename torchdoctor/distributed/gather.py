@@ -12,7 +12,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 LARGEST = 4 << 20
 """Bytes of the record of one rank."""
@@ -23,16 +23,28 @@ PATIENCE = 5.0
 class Collector:
     """What rank 0 hears of the others."""
 
-    def __init__(self, world: int) -> None:
-        """Listen from now on."""
-        dual = socket.has_dualstack_ipv6()
-        self._listener = socket.create_server(
-            ("", 0),
-            family=socket.AF_INET6 if dual else socket.AF_INET,
-            backlog=max(16, world),
-            dualstack_ipv6=dual,
-        )
-        self.word = secrets.token_hex(16)
+    def __init__(
+        self,
+        world: int,
+        *,
+        ports: Sequence[int] = (0,),
+        word: str = "",
+        largest: int = LARGEST,
+        keep: Callable[[int, Mapping[str, object]], None] | None = None,
+    ) -> None:
+        """Listen from now on, on the first of *ports* that is free; 0 is any.
+
+        *word* is what those who may speak know (default: one that nobody can guess). With *keep*
+        a record is given to it, forgotten, and answered at once; it is called by several threads.
+
+        Raises:
+            OSError: no port is free.
+
+        """
+        self._listener = _listening(ports, max(16, world))
+        self._largest = largest
+        self._keep = keep
+        self.word = word or secrets.token_hex(16)
         self.port: int = self._listener.getsockname()[1]
         self.records: dict[int, Mapping[str, object]] = {}
         self._waiting: list[socket.socket] = []
@@ -63,16 +75,37 @@ class Collector:
     def _take(self, one: socket.socket) -> None:
         one.settimeout(PATIENCE)
         try:
-            said = json.loads(_line(one))
+            said = json.loads(_line(one, self._largest))
             rank, word, record = said["record"]["rank"], str(said["word"]), said["record"]
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             rank, word, record = None, "", {}
         known = isinstance(rank, int) and 0 < rank < self._world
-        if known and secrets.compare_digest(word.encode(), self.word.encode()):
+        if not (known and secrets.compare_digest(word.encode(), self.word.encode())):
+            one.close()
+        elif self._keep is None:
             self._waiting.append(one)
             self.records[rank] = record
         else:
-            one.close()
+            with contextlib.suppress(OSError), one:
+                self._keep(rank, record)
+                self.records[rank] = {}
+                one.sendall(b'{"code": 0}\n')
+
+
+def _listening(ports: Sequence[int], backlog: int) -> socket.socket:
+    dual = socket.has_dualstack_ipv6()
+    failed = OSError("no port is named")
+    for port in ports:
+        try:
+            return socket.create_server(
+                ("", port),
+                family=socket.AF_INET6 if dual else socket.AF_INET,
+                backlog=backlog,
+                dualstack_ipv6=dual,
+            )
+        except OSError as error:  # noqa: PERF203 - a few ports
+            failed = error
+    raise failed
 
 
 def send(
@@ -86,15 +119,15 @@ def send(
         with socket.create_connection((host, port), timeout=PATIENCE) as one:
             one.sendall(json.dumps({"word": word, "record": record}).encode() + b"\n")
             one.settimeout(patience)
-            code = json.loads(_line(one))["code"]
+            code = json.loads(_line(one, LARGEST))["code"]
     except (OSError, ValueError, TypeError, KeyError):
         return None
     return code if isinstance(code, int) else None
 
 
-def _line(one: socket.socket) -> bytes:
+def _line(one: socket.socket, largest: int) -> bytes:
     got = bytearray()
-    while not got.endswith(b"\n") and len(got) <= LARGEST:
+    while not got.endswith(b"\n") and len(got) <= largest:
         block = one.recv(1 << 16)
         if not block:
             break

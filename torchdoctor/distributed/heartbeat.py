@@ -10,6 +10,8 @@ from pathlib import Path
 MOST = 1000
 """Events that are kept of one rank."""
 LARGEST = 1 << 20
+SLOWEST = 6.0
+"""More a rank is not believed to be slower than usual."""
 STAGE_KINDS = ("enter", "call", "ok", "error")
 
 
@@ -25,6 +27,8 @@ class Heartbeat:
         """The last stage that was entered."""
         self.since: float | None = None
         """When this process saw the last event of a stage, in seconds since the epoch."""
+        self.slowness = 1.0
+        """How many times as long as usual this rank takes, by its import of torch."""
 
     def read(self) -> None:
         """Take what has come since the last time. A line that is none is left out."""
@@ -49,5 +53,7 @@ class Heartbeat:
         elif event.get("ev") in STAGE_KINDS:
             self.stage = str(event.get("stage"))
             self.since = time.time()
+        if isinstance(slowness := event.get("slowness"), int | float):
+            self.slowness = max(self.slowness, min(SLOWEST, slowness))
         if len(self.events) < MOST:
             self.events.append(event)

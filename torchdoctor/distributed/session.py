@@ -30,7 +30,7 @@ FIRST_DEADLINE = 5.0
 """Seconds that have to be left for another try to be worth beginning."""
 TALKATIVE = {
     "NCCL_DEBUG": "INFO",
-    "NCCL_DEBUG_SUBSYS": "INIT,ENV,NET,P2P,SHM",
+    "NCCL_DEBUG_SUBSYS": "INIT,ENV,BOOTSTRAP,NET,P2P,SHM",
     "NCCL_SOCKET_RETRY_CNT": "5",  # else a refused connection is tried for a minute
     "TORCH_FR_BUFFER_SIZE": "2000",
 }
@@ -40,6 +40,9 @@ SHARES_FROM = 23003
 SHARED = {"NCCL_MULTI_RANK_GPU_ENABLE": "1"}
 PATIENCE = 10.0
 """Seconds that rank 0 may take to judge."""
+OF_TRANSPORTS = ("stuck", "late", "raised", "link-lost", "wrong-data")
+"""Causes behind which a transport of NCCL may be."""
+CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS")
 COLLECTIVE = ("all-reduce", "verify", "barrier")
 
 
@@ -132,12 +135,15 @@ def in_seat(
     others = set(range(seat.world)) - {seat.rank}
     records = cast("list[Mapping[str, object]]", data["ranks"])
     if collector is not None:
-        collector.wait(wish.limits.of("") + MARGIN if data["ended"] != "done" else MARGIN)
+        limit = wish.limits.of("", slowness=cast("float", data["slowness"]))
+        collector.wait(limit + MARGIN if data["ended"] != "done" else MARGIN)
         heard = [collector.records[rank] for rank in sorted(collector.records)]
         data["ranks"] = [*records, *heard]
         others -= collector.records.keys()
-    elif (code := _brought(seat, wish, records[0])) is not None:
-        return None, lambda _: code
+    else:
+        patience = 2 * wish.limits.of("", slowness=cast("float", data["slowness"])) + PATIENCE
+        if (code := _brought(seat, records[0], patience)) is not None:
+            return None, lambda _: code
     whole = {**data, "unheard": sorted(others), "again": {}, "done": True}
     seconds = cast("float", data["seconds"])
 
@@ -149,12 +155,11 @@ def in_seat(
     return Run(("all-reduce", "--worker"), "answered", seconds, data=whole), dismiss
 
 
-def _brought(seat: Seat, wish: Wish, record: Mapping[str, object]) -> int | None:
+def _brought(seat: Seat, record: Mapping[str, object], patience: float) -> int | None:
     """Bring *record* to rank 0, if it can be found; return the exit code that it gives."""
     for event in cast("list[Mapping[str, object]]", record["events"]):
         told = event.get("gather")
         if isinstance(told, Mapping) and isinstance(port := told.get("port"), int):
-            patience = 2 * wish.limits.of("") + PATIENCE
             return gather.send(seat.host, port, str(told.get("word")), record, patience)
     return None
 
@@ -205,12 +210,18 @@ def _others(job: Job, found: AllReduce, fault: Verdict) -> Iterator[tuple[str, J
     unclear = fault.cause in ("mismatch", "stuck", "late", "link-lost")
     if fault.stage in COLLECTIVE and unclear and not fault.ranks:
         yield "TORCH_DISTRIBUTED_DEBUG=DETAIL", _with(job, DETAIL)
-    if took == "nccl" and fault.cause in ("stuck", "late", "raised", "link-lost", "wrong-data"):
+    if took == "nccl" and (fault.cause in OF_TRANSPORTS or _crashed(fault)):
         yield "gloo", replace(job, backend="gloo")
         for change in WITHOUT:
             name, value = next(iter(change.items()))
             if name != "NCCL_SOCKET_IFNAME" or job.host.startswith("127."):
                 yield f"{name}={value}", _with(job, change)
+
+
+def _crashed(fault: Verdict) -> bool:
+    """Tell whether a rank crashed inside NCCL, as one does that was given bad memory."""
+    inside = fault.stage in ("communicator", *COLLECTIVE)
+    return fault.cause == "died" and inside and fault.values.get("signal") in CRASHES
 
 
 def _with(job: Job, change: Mapping[str, str]) -> Job:

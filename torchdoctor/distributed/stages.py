@@ -25,13 +25,14 @@ class Limits:
     stage: float = 10.0
     importing: float = 60.0
 
-    def of(self, stage: str, *, elsewhere: bool = False) -> float:
+    def of(self, stage: str, *, elsewhere: bool = False, slowness: float = 1.0) -> float:
         """Return how long the last rank here may be in *stage* before the run is ended.
 
         *elsewhere*: ranks of other machines, which are not seen here, may still be importing.
+        *slowness*: how many times as long as usual the ranks take, by their import of torch.
         """
         if stage in ("spawn", "import"):
             return self.importing + MARGIN
         if elsewhere and stage in ("store", "check-in"):
-            return self.importing + self.stage + MARGIN
-        return self.stage + MARGIN
+            return slowness * (self.importing + self.stage + MARGIN)
+        return slowness * (self.stage + MARGIN)

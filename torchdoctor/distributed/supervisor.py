@@ -26,8 +26,16 @@ GRACE = 1.5
 STACKS = 0.3
 """Seconds for the stacks of those that are still there."""
 STOPPED = ("T", "t")
+PARTS = (
+    *("__init__", "saying", "interfaces", "meeting", "device", "identity", "pairs", "summing"),
+    "main",
+)
+"""The files of probes/ranks."""
 KEPT = 16 * 1024
 """Characters of what a rank printed, and of its stacks."""
+CUT = "\n[...]\n"
+LARGEST_LOG = 16 << 20
+"""Bytes of NCCL's log in which warnings are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +159,7 @@ class Rank:
             "state": self.state,
             "stack": _text(self._folder / f"rank{self.number}.stack"),
             "output": _text(self._output),
-            "nccl_log": _text(self._folder / f"rank{self.number}.nccl"),
+            "nccl_log": _log(self._folder / f"rank{self.number}.nccl"),
             "events": self.said.events,
         }
 
@@ -162,8 +170,7 @@ def run(job: Job, folder: Path) -> dict[str, object]:
     Ends within the limits of *job* and two seconds more, and leaves no process.
     """
     began = time.time()
-    source = job.source or read_text("probes", "all_reduce.py")
-    (folder / "worker.py").write_text(source, encoding="ascii", newline="\n")
+    _lay_out(job, folder)
     ranks: list[Rank] = []
     try:
         ranks.extend(Rank(job, number, folder, began) for number in job.places)
@@ -185,9 +192,21 @@ def run(job: Job, folder: Path) -> dict[str, object]:
             "importing": job.limits.importing,
         },
         "ended": why,
+        "slowness": _slowness(ranks),
         "seconds": round(time.time() - began, 3),
         "ranks": [rank.record(began) for rank in ranks],
     }
+
+
+def _lay_out(job: Job, folder: Path) -> None:
+    """Write the worker and its parts into *folder*; its interpreter need not know this package."""
+    source = job.source or read_text("probes", "all_reduce.py")
+    (folder / "worker.py").write_text(source, encoding="ascii", newline="\n")
+    parts = folder / "torchdoctor_ranks"
+    parts.mkdir()
+    for name in PARTS:
+        text = read_text("probes", "ranks", f"{name}.py")
+        (parts / f"{name}.py").write_text(text, encoding="ascii", newline="\n")
 
 
 def _watch(job: Job, ranks: Sequence[Rank], began: float) -> str:
@@ -206,7 +225,7 @@ def _watch(job: Job, ranks: Sequence[Rank], began: float) -> str:
             return "limit"
         if failed_at is None and any(rank.failed for rank in ranks):
             failed_at = now
-        if failed_at is not None and now - failed_at > GRACE:
+        if failed_at is not None and now - failed_at > GRACE * _slowness(ranks):
             return "rank-ended"
         if failed_at is None and _late(job, ranks, began, now):
             return "stage-limit"
@@ -227,7 +246,13 @@ def _late(job: Job, ranks: Sequence[Rank], began: float, now: float) -> bool:
     # Whoever gets on may be what those behind have waited for all the time.
     since = max(rank.said.since or began for rank in ranks)
     elsewhere = job.world > len(job.places)
-    return now - since > job.limits.of(behind[0].said.stage or FIRST, elsewhere=elsewhere)
+    stage = behind[0].said.stage or FIRST
+    limit = job.limits.of(stage, elsewhere=elsewhere, slowness=_slowness(ranks))
+    return now - since > limit
+
+
+def _slowness(ranks: Sequence[Rank]) -> float:
+    return max(rank.said.slowness for rank in ranks)
 
 
 def _any_stopped(ranks: Sequence[Rank]) -> bool:
@@ -284,6 +309,18 @@ def _size(path: Path) -> int:
         return 0
 
 
+def _log(path: Path) -> str:
+    """Return both ends of what NCCL wrote, and between them the lines in which it warns."""
+    ends = _text(path)
+    if CUT not in ends:
+        return ends
+    with path.open("rb") as file:
+        lines = file.read(LARGEST_LOG).decode("utf-8", "backslashreplace").splitlines()
+    head, _, tail = ends.partition(CUT)
+    warned = [line for line in lines if " NCCL WARN " in line and line not in ends]
+    return f"{head}{CUT}{chr(10).join(warned)[:KEPT]}{CUT if warned else ''}{tail}"
+
+
 def _text(path: Path) -> str:
     """Return both ends of a file."""
     try:
@@ -294,5 +331,5 @@ def _text(path: Path) -> str:
             tail = file.read(KEPT // 2)
     except OSError:
         return ""
-    cut = "\n[...]\n" if size > KEPT else ""
+    cut = CUT if size > KEPT else ""
     return head.decode("utf-8", "backslashreplace") + cut + tail.decode("utf-8", "backslashreplace")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from torchdoctor import effects, steps
 from torchdoctor.distributed.blame import Verdict, blame, fact, last
@@ -34,6 +34,8 @@ DOING = {
     "barrier": "in the barrier",
     "destroy": "in destroy_process_group",
 }
+GLOO = "gloo"
+"""What the run without NCCL is called."""
 TRANSPORTS = {
     "NCCL_P2P_DISABLE": "direct traffic between the GPUs (PCIe ACS, the IOMMU, the driver)",
     "NCCL_SHM_DISABLE": "shared memory between processes (/dev/shm)",
@@ -70,6 +72,7 @@ def finding(verdict: Verdict, run: AllReduce) -> Finding:
         (_unset(verdict, step),),
         confidence=row.get("confidence", "certain"),
         where=where(verdict),
+        because_of=tuple(row.get("because_of", ())),
     )
 
 
@@ -118,14 +121,61 @@ def transport(run: AllReduce) -> Finding | None:
         name = next((name for name in worked if name.startswith(variable)), None)
         if name is None:
             continue
+        network = "; gloo works as it is, so it is not the network" if GLOO in worked else ""
         return Finding(
             "nccl-transport-broken",
             "error",
-            f"NCCL works with {name}: what is broken is {what}.",
+            f"NCCL works with {name}: what is broken is {what}{network}.",
             (Evidence("all_reduce.again", name, SOURCE),),
             confidence="likely",
         )
     return None
+
+
+def untold(run: AllReduce) -> str:
+    """Return what is known of NCCL where it failed and no transport of it is known to be broken."""
+    tried = [name for name in run.again if name.startswith("NCCL_")]
+    said = "the all_reduce over NCCL failed"
+    if tried:
+        said += f", and so it does with {', '.join(tried)}"
+    if GLOO not in run.again:
+        return f"{said}; no transport of it is known to"
+    if blame(run.again[GLOO]) is None:
+        return f"{said}; gloo works, so that processes, ports and the network are right"
+    return f"{said}; gloo, tried beside it, fails as well: what is wrong is not NCCL's own"
+
+
+def differing(run: AllReduce) -> Iterator[Finding]:
+    """Yield the variables of NCCL that not all ranks have alike, of those that must be."""
+    told = {rank.rank: fact(rank, "facts", "variables") for rank in run.ranks}
+    known = {rank: values for rank, values in told.items() if isinstance(values, Mapping)}
+    for name in (f"NCCL_{rest}" for rest in load("variables")["alike"]["names"].split()):
+        groups: dict[str, list[int]] = {}
+        for rank, values in known.items():
+            groups.setdefault(str(values.get(name, "")), []).append(rank)
+        if len(groups) < 2:  # noqa: PLR2004 - all alike
+            continue
+        each = "; ".join(
+            f"{value or 'not set'} on {_who(ranks).lower()}" for value, ranks in groups.items()
+        )
+        yield Finding(
+            "rank-variables-differ",
+            "warning",
+            f"{name} is not the same on all ranks: {each}.",
+            (Evidence("all_reduce.variables", f"{name}: {each}", SOURCE),),
+            (
+                steps.by_hand(
+                    "same-variables-everywhere",
+                    f"Set {name} alike on every node, or nowhere (torchrun hands on what its own"
+                    " shell has; mpirun needs -x NAME, srun --export=ALL)",
+                    why="The ranks choose algorithms, buffers and transports by it.",
+                    layer=Layer.VARIABLES,
+                    cost=steps.VARIABLE,
+                    effect=effects.change(all_reduce=effects.TO_TRY),
+                    bash=(f"unset {name}",),
+                ),
+            ),
+        )
 
 
 # ---- words --------------------------------------------------------------------------------------

@@ -19,7 +19,9 @@ LOADED = frozenset(sys.modules)  # before our own imports: what no script can sh
 
 import gc  # noqa: E402
 import os  # noqa: E402 - the interpreter has it already
-from stat import S_ISDIR, S_ISREG  # noqa: E402 - and this
+from _thread import allocate_lock, start_new_thread  # noqa: E402 - built in
+from stat import S_ISDIR, S_ISREG  # noqa: E402 - as os
+from time import monotonic  # noqa: E402 - built in
 
 FAMILIES = (
     "PYTHON",
@@ -57,6 +59,11 @@ SINGLE = (
     "RANK",
     "LOCAL_RANK",
     "WORLD_SIZE",
+    "LOCAL_WORLD_SIZE",
+    "GROUP_RANK",
+    "GROUP_WORLD_SIZE",
+    "NNODES",
+    "NODE_RANK",
 )
 SECRETS = ("TOKEN", "PASSWORD", "SECRET", "JWT", "CREDENTIAL")
 LONGEST_VARIABLE = 32768
@@ -122,7 +129,11 @@ COMPANION_STARTS = (
 MOST = 100  # names told of missing or altered files, of leftovers, of failures
 MOST_ENTRIES = 20000
 SMALL = 256 * 1024
-LARGEST_RECORD = 16 * 1024 * 1024
+RECORD_BLOCK = 4 * 1024 * 1024
+LONGEST_ROW = 1024 * 1024
+MOST_JOBS = 200000  # files that wait to be hashed
+MOST_THREADS = 32
+PATIENCE = 1.0  # seconds without a word of how far it is
 LARGEST_CONDA = 64 * 1024 * 1024
 OPEN = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 
@@ -670,50 +681,95 @@ def outer_list(raw: bytes, indent: bytes, key: bytes) -> bytes:
 # ---- RECORD against the disk -------------------------------------------------------------------
 
 
-def compare(folder: str, metadata: str, mode: str) -> dict[str, object]:
-    """Return how the files of one distribution differ from its RECORD.
+class Compared:
+    """One distribution against its RECORD: what is told of it, and how many hashes are due."""
+
+    def __init__(self, one: dict[str, object]) -> None:
+        self.folder = str(one["folder"])
+        self.record = os.path.join(self.folder, str(one["metadata"]), "RECORD")
+        self.told = {key: one[key] for key in ("name", "version", "folder", "metadata")}
+        self.counts = dict.fromkeys(("files", "missing", "altered", "hashed", "unreadable"), 0)
+        self.names: dict[str, list[str]] = {"missing": [], "altered": []}
+        self.due = 0
+
+    def add(self, kind: str, path: str) -> None:
+        """Count one file; of the missing and the altered the first are named."""
+        self.counts[kind] += 1
+        if kind in self.names and len(self.names[kind]) < MOST:
+            self.names[kind].append(path)
+
+    def said(self) -> dict[str, object]:
+        """Return what is told."""
+        found: dict[str, object] = {key + "_count": self.counts[key] for key in self.names}
+        found.update({key: n for key, n in self.counts.items() if key not in self.names})
+        found.update({"missing": self.names["missing"], "altered": sorted(self.names["altered"])})
+        return {**self.told, **found}
+
+
+def compare(found: Compared, mode: str) -> list[tuple[Compared, str, str, int]]:
+    """Compare sizes; return what to hash (path, hash, size): size has decided of the others.
 
     Raises:
         OSError: RECORD or the folder cannot be read.
-        ValueError: RECORD is too large.
+        ValueError: RECORD is no list of files.
 
     """
-    raw = read_bytes(os.path.join(folder, metadata, "RECORD"), LARGEST_RECORD + 1)
-    if len(raw) > LARGEST_RECORD:
-        raise ValueError("RECORD has more than %d MB" % (LARGEST_RECORD >> 20))
     # torch has 14,000 rows: what each of them costs is as little as can be, and a short name is
     # looked up faster than a long one.
-    stat, full, files, suspects, fitting = os.stat, mode == "full", 0, [], []
-    os.chdir(folder)
+    stat, full, files, jobs = os.stat, mode == "full", 0, []
+    os.chdir(found.folder)
     try:
-        for row in rows(raw.decode("utf-8", "surrogateescape")):
-            path, digest, size = row
-            if (not size and not digest) or "__pycache__/" in path:
-                continue
-            if not full and "/include/" in path:  # three files in four; no import reads them
-                continue
-            files += 1
-            try:
-                if stat(path).st_size != int(size):
+        for block in blocks_of_rows(found.record):
+            suspects = []
+            for row in block:
+                path, digest, size = row
+                if (not size and not digest) or "__pycache__/" in path:
+                    continue
+                if not full and "/include/" in path:  # three files in four; no import reads them
+                    continue
+                files += 1
+                try:
+                    if stat(path).st_size != int(size):
+                        suspects.append(row)
+                    elif full or path.count("/") == 1:
+                        jobs.append((found, path, digest, int(size)))
+                except (OSError, ValueError):
                     suspects.append(row)
-                elif full or path.count("/") == 1:
-                    fitting.append(row)
-            except (OSError, ValueError):
-                suspects.append(row)
-        found = look_closer(suspects)
-        for row in fitting:
-            look_inside(row, found, most=None if full else SMALL)
+            look_closer(suspects, found)
     finally:
         os.chdir(HERE)
-    return {
-        "files": files,
-        "missing": found["missing"][:MOST],
-        "missing_count": len(found["missing"]),
-        "altered": found["altered"][:MOST],
-        "altered_count": len(found["altered"]),
-        "hashed": len(found["hashed"]),
-        "unreadable": len(found["unreadable"]),
-    }
+    found.counts["files"] = files
+    return [job for job in jobs if is_to_be_hashed(job, full=full)]
+
+
+def is_to_be_hashed(job: tuple[Compared, str, str, int], *, full: bool) -> bool:
+    """Tell whether the hash of a file says whether it is as it was installed."""
+    _, path, digest, size = job
+    known = digest[:7] == "sha256=" and not is_outside(path) and not is_about(path)
+    return known and (full or size < SMALL)
+
+
+def blocks_of_rows(record: str):  # type: ignore[no-untyped-def] # noqa: ANN201 - without typing
+    """Yield the rows of RECORD, some thousands at a time, however many there are."""
+    handle = os.open(record, OPEN)
+    try:
+        if not S_ISREG(os.fstat(handle).st_mode):
+            raise ValueError("RECORD is no file")
+        rest = b""
+        block = os.read(handle, RECORD_BLOCK)
+        while block:
+            whole = block.rfind(b"\n") + 1
+            if whole:
+                yield rows((rest + block[:whole]).decode("utf-8", "surrogateescape"))
+                rest = block[whole:]
+            else:
+                rest += block
+            if len(rest) > LONGEST_ROW:
+                raise ValueError("RECORD has a line of more than %d MB" % (LONGEST_ROW >> 20))
+            block = os.read(handle, RECORD_BLOCK)
+        yield rows(rest.decode("utf-8", "surrogateescape"))
+    finally:
+        os.close(handle)
 
 
 def rows(text: str) -> list[list[str]]:
@@ -740,42 +796,84 @@ def is_about(path: str) -> bool:
     return path.partition("/")[0].endswith(".dist-info")
 
 
-def look_closer(suspects: list[list[str]]) -> dict[str, list[str]]:
+def look_closer(suspects: list[list[str]], found: Compared) -> None:
     """Sort the files that are not there in the recorded size."""
-    found: dict[str, list[str]] = {"missing": [], "altered": [], "unreadable": [], "hashed": []}
     for path, _, size in suspects:
         if is_about(path) and path.endswith(("/INSTALLER", "/REQUESTED", "/direct_url.json")):
             continue
         try:
             os.stat(path)
         except PermissionError:
-            found["unreadable"].append(path)
+            found.add("unreadable", path)
         except (OSError, ValueError):  # not there, a loop of links, a name no file can have
-            found["missing"].append(path)
+            found.add("missing", path)
         else:
             if size.isdigit() and not is_outside(path) and not is_about(path):
-                found["altered"].append(path)
-    return found
+                found.add("altered", path)
 
 
-def look_inside(row: list[str], found: dict[str, list[str]], most: int | None) -> None:
-    """Compare the hash of a file, unless it has *most* bytes or more, and add it to *found*."""
-    path, digest, size = row
-    if digest[:7] != "sha256=" or is_outside(path) or is_about(path):
-        return
-    if most is not None and int(size) >= most:
-        return
-    try:
-        actual = digest_of(path)
-    except OSError:
-        found["unreadable"].append(path)
-        return
-    found["hashed"].append(path)
-    if actual != digest[7:].rstrip("="):
-        found["altered"].append(path)
+class Hashing:
+    """Files that are hashed side by side; whose all are is told at once."""
+
+    def __init__(self, jobs: list[tuple[Compared, str, str, int]], tell) -> None:  # type: ignore[no-untyped-def] # noqa: ANN001
+        self.todo = iter(jobs)
+        self.many = len(jobs)
+        self.total = sum(job[3] for job in jobs)
+        self.done = 0
+        self.tell = tell
+        self.lock = allocate_lock()
+        self.next_word = monotonic() + PATIENCE
+
+    def run(self, workers: int) -> None:
+        """Hash them all, in *workers* threads: the hash of a block needs no interpreter."""
+        waits = []
+        for _ in range(min(workers, self.many) - 1):
+            wait = allocate_lock()
+            wait.acquire()
+            try:
+                start_new_thread(self.work_and_release, (wait,))
+            except RuntimeError:  # as many as there may be
+                break
+            waits.append(wait)
+        self.work()
+        for wait in waits:
+            wait.acquire()
+
+    def work_and_release(self, wait) -> None:  # type: ignore[no-untyped-def] # noqa: ANN001
+        """Work, and let *wait* go at the end of it."""
+        try:
+            self.work()
+        finally:
+            wait.release()
+
+    def work(self) -> None:
+        """Hash one file after the other until none is left."""
+        buffer = bytearray(1 << 20)
+        while True:
+            with self.lock:
+                job = next(self.todo, None)
+            if job is None:
+                return
+            found, path, digest, size = job
+            try:
+                actual = digest_of(os.path.join(found.folder, path), buffer)
+                kind = "hashed"
+            except (OSError, ValueError):
+                kind = "unreadable"
+            with self.lock:
+                found.add(kind, path)
+                if kind == "hashed" and actual != digest[7:].rstrip("="):
+                    found.add("altered", path)
+                found.due -= 1
+                self.done += size
+                if not found.due:
+                    self.tell(found)
+                if monotonic() >= self.next_word:
+                    self.next_word = monotonic() + PATIENCE / 4
+                    say(progress=[self.done, self.total])
 
 
-def digest_of(path: str) -> str:
+def digest_of(path: str, buffer: bytearray) -> str:
     """Return the SHA-256 of a file as RECORD writes it; empty for what is no file."""
     try:
         from _hashlib import openssl_sha256 as sha256  # hashlib takes twice as long to import
@@ -784,21 +882,23 @@ def digest_of(path: str) -> str:
     from binascii import b2a_base64
 
     state = sha256()
+    view = memoryview(buffer)
     handle = os.open(path, OPEN)
     try:
         if not S_ISREG(os.fstat(handle).st_mode):
             return ""  # a folder or a pipe in its place
-        block = os.read(handle, 1 << 20)
-        while block:
-            state.update(block)
-            block = os.read(handle, 1 << 20)
+        file = open(handle, "rb", 0, closefd=False)  # noqa: SIM115 - closed as the handle
+        length = file.readinto(buffer)
+        while length:
+            state.update(view[:length])
+            length = file.readinto(buffer)
     finally:
         os.close(handle)
     return b2a_base64(state.digest()).decode().strip("=\n").replace("+", "-").replace("/", "_")
 
 
 def look_at_records(distributions: list[dict[str, object]], mode: str) -> None:
-    """Compare torch and its companions with their RECORD, and tell after each one."""
+    """Compare torch and its companions with their RECORD, and tell of each as soon as it is."""
     wanted = [
         d
         for d in distributions
@@ -806,17 +906,37 @@ def look_at_records(distributions: list[dict[str, object]], mode: str) -> None:
     ]
     wanted.sort(key=lambda d: d["name"] not in BUILDS)
     records: list[object] = []
-    say(records=records)
-    for one in wanted:
-        said = {key: one[key] for key in ("name", "version", "folder", "metadata")}
-        try:
-            said.update(compare(str(one["folder"]), str(one["metadata"]), mode))
-        except FileNotFoundError:
-            said["problem"] = "no RECORD"
-        except Exception as failure:
-            said["problem"] = said_by(failure)
-        records.append(said)
+
+    def tell(found: Compared) -> None:
+        records.append(found.said())
         say(records=records)
+
+    say(records=records)
+    waiting: list[tuple[Compared, str, str, int]] = []
+    for one in wanted:
+        found = Compared(one)
+        try:
+            jobs = compare(found, mode)
+        except FileNotFoundError:
+            records.append(dict(found.told, problem="no RECORD"))
+        except Exception as failure:
+            records.append(dict(found.told, problem=said_by(failure)))
+        else:
+            found.due = len(jobs)
+            waiting += sorted(jobs, key=lambda job: -job[3])  # so that none is late and alone
+            if not jobs:
+                tell(found)
+            elif mode != "full" or len(waiting) > MOST_JOBS:
+                Hashing(waiting, tell).run(cores() if mode == "full" else 1)
+                waiting = []
+    Hashing(waiting, tell).run(cores())
+    say(records=records)
+
+
+def cores() -> int:
+    """Return how many threads there is work for: as many as processors that this one may use."""
+    ask = getattr(os, "sched_getaffinity", None)
+    return min(MOST_THREADS, (len(ask(0)) if ask else os.cpu_count()) or 1)
 
 
 # ---- all of it ---------------------------------------------------------------------------------

@@ -95,7 +95,19 @@ LIMIT_FILES = (
     "memory.limit_in_bytes",
     "cpu.cfs_quota_us",
     "cpu.cfs_period_us",
+    "memory.current",
+    "memory.peak",
+    "memory.events",
+    "memory.usage_in_bytes",
+    "memory.max_usage_in_bytes",
+    "memory.oom_control",
 )
+PYTHONS = ("python", "pt_", "torchrun")
+"""How the kernel calls Python programs; torch calls threads of its own pt_main_thread and so on."""
+LOADER = "pt_data_worker"
+MOST_PROCESSES = 20000
+MOST_MEASURED = 4
+"""Of the workers of one program so many are measured: all do the same."""
 
 
 class Tree:
@@ -291,6 +303,70 @@ def _upwards(root: str, point: str, path: str) -> list[str]:
     if ".." in parts:
         parts = []
     return ["/".join([point, *parts[:depth]]) for depth in range(len(parts), -1, -1)]
+
+
+def workers(tree: Tree) -> object:
+    """Return Python programs that have forked others of themselves, and the memory of those.
+
+    A worker of a DataLoader is such a one; where torch names them, that is told. Memory is what is
+    anonymous (with what is still shared with the parent) and, of some, what is a worker's own.
+    """
+    if sys.platform != "linux":
+        return None
+    ours = _group_of(tree, "self")
+    seen: dict[str, dict[str, str]] = {}
+    for number in [name for name in tree.names("/proc") if name.isdigit()][:MOST_PROCESSES]:
+        if (tree.hint(f"/proc/{number}/comm", 64) or "").startswith(PYTHONS):
+            lines = (tree.hint(f"/proc/{number}/status") or "").splitlines()
+            seen[number] = {name: value.strip() for name, _, value in _split(lines)}
+    families: dict[str, list[str]] = {}
+    for number, status in seen.items():
+        parent = status.get("PPid", "")
+        if parent in seen and (status.get("Name") == LOADER or _same_command(tree, number, parent)):
+            families.setdefault(parent, []).append(number)
+    return [
+        {
+            "anonymous": seen[parent].get("RssAnon"),
+            "same_group": _group_of(tree, parent) == ours,
+            "named": sum(seen[number].get("Name") == LOADER for number in family),
+            "workers": [seen[number].get("RssAnon") for number in family][:MOST],
+            "count": len(family),
+            "own": [_own_memory(tree, number) for number in family[:MOST_MEASURED]],
+        }
+        for parent, family in families.items()
+    ][:MOST]
+
+
+def _split(lines: list[str]) -> list[tuple[str, str, str]]:
+    return [line.partition(":") for line in lines]
+
+
+def _same_command(tree: Tree, one: str, other: str) -> bool:
+    """Tell whether two processes have one command line: the one was forked from the other."""
+    line = tree.hint(f"/proc/{one}/cmdline")
+    return bool(line) and line == tree.hint(f"/proc/{other}/cmdline")
+
+
+def _group_of(tree: Tree, number: str) -> str | None:
+    """Return the control group for memory that a process is in."""
+    groups = {}
+    for line in (tree.hint(f"/proc/{number}/cgroup") or "").splitlines():
+        _, controllers, path = line.split(":", 2)
+        groups.update(dict.fromkeys(controllers.split(","), path))
+    return groups.get("memory", groups.get(""))
+
+
+def _own_memory(tree: Tree, number: str) -> str | None:
+    """Return what a process has changed of its memory, or made: it shares that with none."""
+    lines = (tree.hint(f"/proc/{number}/smaps_rollup") or "").splitlines()
+    return {name: value.strip() for name, _, value in _split(lines)}.get("Private_Dirty")
+
+
+def memory(tree: Tree) -> object:
+    """Return how much memory the machine has, and how much of it is free."""
+    lines = (tree.hint("/proc/meminfo") or "").splitlines()
+    told = {name: value.strip() for name, _, value in _split(lines)}
+    return {name: told.get(name) for name in ("MemTotal", "MemAvailable")}
 
 
 def shm(tree: Tree) -> object:
@@ -641,7 +717,8 @@ def _wow64() -> dict[str, int]:
 
 
 LOOKS = (
-    *(system, distribution, libc, cpu, wsl, container, cgroup, shm, limits, network),
+    *(system, distribution, libc, cpu, wsl, container, cgroup, shm, memory, workers, limits),
+    network,
     *(device_nodes, groups, kernel, pci, kfd, tegra, toolkits, fabric, driver_files),
 )
 

@@ -7,6 +7,9 @@ iterate, ``set_epoch`` whether to tell it the epoch, ``most`` how many samples t
 There is no job: torch's own "fake" backend stands in for a process group, so that a sampler gets
 the rank and the world size that it asks for. A dataset with indices is never read: its loader's
 sampler is iterated. A stream has to be; its samples are told apart by their content.
+
+With ``live`` this process is a rank of a real job, which a launcher has started: the loader is
+iterated as training would, and what its dataset is asked for goes to rank 0, which answers for all.
 """
 
 import os
@@ -246,8 +249,97 @@ def facts(loader: "Foreign") -> "dict[str, Foreign]":
     return found
 
 
+def join() -> "Foreign":
+    """Meet the other ranks, unless the user's program has; return a group to speak in."""
+    dist = import_module("torch.distributed")  # type: Foreign
+    if not dist.is_initialized():
+        dist.init_process_group("gloo")
+    return dist.new_group(backend="gloo")
+
+
+class Asked:
+    """A dataset whose samples come with the indices that were asked for."""
+
+    def __init__(self, dataset: "Foreign", *, alone: bool) -> None:
+        self.dataset = dataset
+        self.alone = alone
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, index: "Foreign") -> "Foreign":
+        if self.alone:  # nothing collates: an index, or those of a batch
+            return numbers(index), self.dataset[index]
+        return index, self.dataset[index]
+
+    def __getattr__(self, name: str) -> "Foreign":
+        if name.startswith("__") or name == "dataset":
+            raise AttributeError(name)
+        return getattr(self.dataset, name)
+
+
+class Collated:
+    """The user's own collating, of samples that come with their indices."""
+
+    def __init__(self, collate: "Foreign") -> None:
+        self.collate = collate
+
+    def __call__(self, items: "list[Foreign]") -> "Foreign":
+        """Collate, as the fetcher of a loader asks for it."""
+        return numbers([i for i, _ in items]), self.collate([sample for _, sample in items])
+
+
+def numbers(index: "Foreign") -> "Foreign":
+    """Return indices as a tensor: accelerate cuts and joins nothing else."""
+    return import_module("torch").as_tensor(index).reshape(-1)
+
+
+def watch(loader: "Foreign") -> None:
+    """Have the dataset of *loader* tell what it is asked for."""
+    base = getattr(loader, "base_dataloader", None)
+    inner = base or getattr(loader, "_dataloader", loader)  # type: Foreign
+    alone = getattr(inner, "batch_sampler", None) is None
+    found, collate = Asked(inner.dataset, alone=alone), Collated(inner.collate_fn)
+    for part in (loader, inner):  # a loader may keep what its inner one has
+        if "dataset" in part.__dict__:
+            part.__dict__["dataset"] = found
+        if not alone and "collate_fn" in part.__dict__:
+            part.__dict__["collate_fn"] = collate
+
+
+def live(options: "dict[str, Foreign]") -> None:
+    """Iterate the loader as a rank of a real job; rank 0 answers for all."""
+    say(stage="import")
+    module = load(options["file"])
+    say(stage="call")
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    loader = picked(made(module, options["name"], rank, world))
+    group = join()
+    about = facts(loader)
+    about.pop("dispatch", None)  # what comes out is what each rank gets
+    say(stage="iterate", loader=about, labels=labels(loader) if rank == 0 else None)
+    stream = streams(loader)
+    if not stream:
+        watch(loader)
+    for epoch in range(options["epochs"]):
+        if options["set_epoch"]:
+            tell_epoch(loader, epoch)
+        found, left = [], options["most"]
+        for batch in loader:
+            found.append([mark(i) for i in items(batch)] if stream else batch[0].tolist())
+            left -= len(found[-1])
+            if left < 0:
+                raise RuntimeError("more than %d samples in an epoch" % options["most"])
+        every = [None] * world  # type: list[Foreign]
+        import_module("torch.distributed").all_gather_object(every, found, group=group)
+        if rank == 0:
+            say(**{"epoch%d" % epoch: every})
+
+
 def main() -> None:
     """Answer."""
+    if json.loads(sys.argv[1]).get("live"):
+        return live(json.loads(sys.argv[1]))
     options = json.loads(sys.argv[1])
     rank, world = options["rank"], options["world"]
     play(rank, world)
@@ -269,6 +361,7 @@ def main() -> None:
             if left < 0:
                 raise RuntimeError("more than %d samples in an epoch" % options["most"])
         say(**{"epoch%d" % epoch: found})
+    return None
 
 
 def answer() -> None:

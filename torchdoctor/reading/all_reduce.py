@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from torchdoctor.child import Run
-from torchdoctor.facts import AllReduce, RankEvent, RankRun, Unknown
+from torchdoctor.facts import AllReduce, RankEvent, RankRun, Symptom, Unknown
 from torchdoctor.reading import traceback
 
 SOURCE = "the all_reduce"
 MOST_RANKS = 65_536
 MOST_EVENTS = 2_000
 MOST_AGAIN = 8
+MOST_LOGS = 64
 LONGEST = 64 * 1024
 
 _FINGERPRINT = re.compile(
@@ -22,17 +23,32 @@ _FINGERPRINT = re.compile(
 )
 
 
-def read(run: Run) -> dict[str, object]:
-    """Return the fact all_reduce.
+def read(run: Run, symptoms: object = None) -> dict[str, object]:
+    """Return the fact all_reduce, and *symptoms* with what NCCL logged in a run that failed.
 
     Raises nothing: what cannot be read is Unknown.
     """
     if run.data.get("done") is not True:
         return {"all_reduce": Unknown(run.reason or "the run was cut off")}
     try:
-        return {"all_reduce": record(run.data)}
+        tried = record(run.data)
     except DamagedError as error:
         return {"all_reduce": Unknown(f"the record of the run is damaged: {error}")}
+    known: dict[str, object] = {"all_reduce": tried}
+    if tried.ended != "done" and (logged := _logged(run.data)):
+        before = symptoms if isinstance(symptoms, tuple) else ()
+        known["symptoms"] = (*before, *logged)
+    return known
+
+
+def _logged(data: Mapping[str, object]) -> tuple[Symptom, ...]:
+    """Return what the table knows of the logs that NCCL wrote, each message once."""
+    found: dict[tuple[object, ...], Symptom] = {}
+    for rank in map(_mapping, _list(data, "ranks")[:MOST_LOGS]):
+        text, source = str(rank.get("nccl_log", ""))[:LONGEST], f"NCCL's log of rank {rank['rank']}"
+        for symptom in traceback.symptoms(text, source):
+            found.setdefault((symptom.name, *sorted(symptom.values.items())), symptom)
+    return tuple(found.values())
 
 
 def record(data: object) -> AllReduce:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from torchdoctor.facts import Container
 from torchdoctor.reading.said import Said, said
@@ -23,7 +23,7 @@ def container(run: Run) -> Container | None:
     """Read which container this is, None when it is none; raises Unreadable."""
     piece = said(run, "container").part("container")
     kind = _container_kind(piece)
-    return None if kind is None else Container(kind, _gpu_hook(piece))
+    return None if kind is None else Container(kind, _gpu_hook(piece), _ipc(piece))
 
 
 def _container_kind(piece: Said) -> str | None:
@@ -70,3 +70,19 @@ def _gpu_hook(piece: Said) -> bool | None:
         return None
     points = (line.split(" ")[4:5] for line in piece.texts("mounts"))
     return any(_HOOK.search(point[0]) for point in points if point)
+
+
+def _ipc(piece: Said) -> Literal["own", "given"] | None:
+    """Tell whose /dev/shm it is: containerd, docker and podman call the one that they make "shm".
+
+    The host's (--ipc=host) and a volume of Kubernetes are mounts of another name.
+    """
+    lines = (line.partition(" - ") for line in piece.texts("mounts"))
+    kinds = [
+        right.split(" ")
+        for left, _, right in lines
+        if left.split(" ")[4:5] == ["/dev/shm"]  # noqa: S108 - a name in a text
+    ]
+    if not kinds:
+        return None
+    return "own" if kinds[-1][1:2] == ["shm"] else "given"

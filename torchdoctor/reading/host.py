@@ -11,17 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from torchdoctor.facts import Cpu, DeviceNode, Kernel, Limits, Network, Unknown
+from torchdoctor.facts import Cpu, DeviceNode, Kernel, Network, Unknown
 from torchdoctor.reading.containers import container
+from torchdoctor.reading.limits import limits, workers
 from torchdoctor.reading.platforms import os_release, platform
 from torchdoctor.reading.said import Said, Unreadable, said
 from torchdoctor.reading.toolkits import toolkits
 
 if TYPE_CHECKING:
     from torchdoctor.child import Run
-
-NO_LIMIT = 1 << 60
-"""Control groups of version 1 spell "no limit" as the largest number of whole pages."""
 
 
 def read(run: Run) -> dict[str, object]:
@@ -31,6 +29,7 @@ def read(run: Run) -> dict[str, object]:
         "cpu": cpu,
         "container": container,
         "limits": limits,
+        "workers": workers,
         "network": network,
         "device_nodes": device_nodes,
         "kernel": kernel,
@@ -66,55 +65,6 @@ def cpu(run: Run) -> Cpu:
     info = {name.strip(): value.strip() for name, _, value in lines}
     model = info.get("model name") or info.get("cpu model") or info.get("cpu")
     return Cpu(model, frozenset((info.get("flags") or info.get("Features") or "").split()), count)
-
-
-def limits(run: Run) -> Limits:
-    """Read what the system grants; raises Unreadable."""
-    answer = said(run, "shm", "cgroup", "limits", "cpu")
-    groups = answer.parts("cgroup")
-    processor = answer.part("cpu")
-    shares = [share for group in groups if (share := _cpu_share(group)) is not None]
-    affinity, count = processor.number("affinity"), processor.number("count")
-    if affinity and count and affinity < count:
-        shares.append(float(affinity))
-    memory = [
-        int(text)
-        for group in groups
-        for name in ("memory.max", "memory.limit_in_bytes")
-        if (text := group.line(name)) is not None and _is_number(text)
-    ]
-    return Limits(
-        shm=answer.part("shm").number("size"),
-        shm_free=answer.part("shm").number("free"),
-        memory=min((one for one in memory if one < NO_LIMIT), default=None),
-        cpus=min(shares, default=None),
-        open_files=_soft(answer.part("limits"), "NOFILE"),
-        locked_memory=_soft(answer.part("limits"), "MEMLOCK"),
-    )
-
-
-def _cpu_share(group: Said) -> float | None:
-    quota, _, period = (group.line("cpu.max") or "").partition(" ")
-    if not quota:
-        quota = group.line("cpu.cfs_quota_us") or ""
-        period = group.line("cpu.cfs_period_us") or ""
-    if not (_is_number(quota) and _is_number(period)) or int(period) == 0:
-        return None
-    return int(quota) / int(period)
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 20  # noqa: PLR2004 - 64 bits
-
-
-def _soft(piece: Said, name: str) -> int | None:
-    pair = piece.data.get(name)
-    if pair is None:
-        return None
-    if not isinstance(pair, list) or not pair:
-        raise Unreadable(f"limits: {name} is not what the probe gives")
-    number = Said({name: pair[0]}, piece.where).number(name, least=-1)
-    return None if number is None or number < 0 or number >= NO_LIMIT else number
 
 
 def network(run: Run) -> Network | None:

@@ -35,10 +35,11 @@ def read(snapshot: Snapshot, expectation: Expectation) -> Facts:
         known |= {"trial": untried, "companion_trials": untried, "runtime": untried}
         known["symptoms"] = untried
     known |= _of_one_system(probes)
+    known |= _between_gpus(probes)
     if run := probes.get("all-reduce"):
         from torchdoctor.reading import all_reduce  # noqa: PLC0415 - only where one was tried
 
-        known |= all_reduce.read(run)
+        known |= all_reduce.read(run, known.get("symptoms"))
     texts = [(n.removeprefix(TEXT), r.stdout.text) for n, r in probes.items() if n.startswith(TEXT)]
     if texts:
         known = _with_texts(known, texts)
@@ -60,6 +61,22 @@ def _of_one_system(probes: Mapping[str, Run]) -> dict[str, object]:
 
         return linux.read(probes)
     return {}
+
+
+def _between_gpus(probes: Mapping[str, Run]) -> dict[str, object]:
+    """Return what only a machine with several GPUs, or an environment with NCCL, is asked for."""
+    known: dict[str, object] = {}
+    if "host" in probes:
+        known["peers"] = None
+    if run := probes.get("peers"):
+        from torchdoctor.reading import peers  # noqa: PLC0415
+
+        known |= peers.read(run)
+    if run := probes.get("nccl"):
+        from torchdoctor.reading import nccl  # noqa: PLC0415
+
+        known |= nccl.read(run)
+    return known
 
 
 def _of_other_systems(platform: object) -> dict[str, object]:

@@ -40,29 +40,50 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}[mK]")
 # ---- symptoms ---------------------------------------------------------------------------------
 
 
-def symptoms(text: str, source: str) -> tuple[Symptom, ...]:
+NO_VERSIONS: Mapping[str, Iterable[str]] = {}
+
+
+def symptoms(
+    text: str, source: str, versions: Mapping[str, Iterable[str]] = NO_VERSIONS
+) -> tuple[Symptom, ...]:
     """Return the known messages in *text*, in the order they stand there, each once.
 
-    *source* says where the text comes from and is kept in each of them.
+    *source* says where the text comes from and is kept in each of them. *versions* are those of
+    "torch" and "nccl" that are at hand, as far as they are known; what NCCL logs of its own is
+    added. A wording that none of them prints is not taken for theirs.
     """
     if not text.strip():  # most of a healthy machine's: the table is not even read for them
         return ()
-    return _found(_ends(_COLOUR.sub("", text), LONGEST), table.rows(), source)
+    text = _ends(_COLOUR.sub("", text), LONGEST)
+    here = {name: frozenset(known) for name, known in versions.items()}
+    if logged := _NCCL.findall(text):
+        here["nccl"] = here.get("nccl", frozenset()) | frozenset(logged)
+    rows = [row for row in table.rows() if table.is_printed_by(row, here)] if here else table.rows()
+    return _found(text, rows, source)
 
 
-def told(text: str, source: str) -> tuple[Symptom, ...]:
+_NCCL = re.compile(r"\bNCCL version (\d{1,2}\.\d{1,3}\.\d{1,3})")
+
+
+def told(
+    text: str, source: str, versions: Mapping[str, Iterable[str]] = NO_VERSIONS
+) -> tuple[Symptom, ...]:
     """Return the known messages in *text*, and what it asks about where it has none.
 
     A word is weak evidence: only a text of a few words, without anything that a program printed,
     is read as a question.
     """
-    known = symptoms(text, source)
+    known = symptoms(text, source, versions)
     if len(known) <= 1 and all(s.name in table.told() for s in known) and _is_question(text):
         return (*known, *_found(text.casefold(), table.words(), source))
     return known
 
 
-_PRINTED = re.compile(r"^[ \t]{0,4}[\[$] ?|(?:[Ww]arning|[Ee]rror|ERROR|INFO): ", re.MULTILINE)
+_PRINTED = re.compile(
+    r"^[ \t]{0,4}[\[$] ?|^[ \t]{0,8}[\w.]{1,40} ?= ?[\w.]{1,60}\(|"
+    r"(?:[Ww]arning|[Ee]rror|ERROR|INFO): ",
+    re.MULTILINE,
+)
 
 
 def _is_question(text: str) -> bool:

@@ -213,6 +213,7 @@ def _notes(notes: list[Fault], *, verbose: bool, limit: int) -> Iterator[Line]:
             one_line(f"{finding.summary} ({finding.name})", limit),
             label="Note: ",
             label_style=STYLES["note"],
+            said=False,  # the summary was, and a name is not
         )
         if verbose or finding.location is not None:
             yield from _place(finding)
@@ -289,9 +290,9 @@ def _not_told(
 ) -> Iterator[Line]:
     if verbose:
         untold = [o for o in outcomes if o.status in {"unknown", "moot", "crashed"}]
-        yield from _not_told_in_full(untold)
+        yield from _not_told_in_full(untold, say)
         if clear := [one_line(o.check, LONG_VALUE) for o in outcomes if o.status == "clear"]:
-            yield Line(", ".join(clear), label="Clear: ")
+            yield Line(", ".join(clear), label="Clear: ", said=False)
         return
     if said := words.untold(outcomes, say):
         yield Line(said, label="Not told: ", said=False)
@@ -306,15 +307,16 @@ def _remarks(remarks: tuple[str, ...], *, verbose: bool) -> Iterator[Line]:
         yield Line(more(len(remarks) - len(shown), "remark"), label=" " * len("Not read: "))
 
 
-def _not_told_in_full(untold: list[Outcome]) -> Iterator[Line]:
+def _not_told_in_full(untold: list[Outcome], say: Callable[[str], str]) -> Iterator[Line]:
     if untold:
         yield Line("Not told:")
     for outcome in untold:
         first, *rest = outcome.reason[:LONGEST].splitlines() or [""]
         name = one_line(outcome.check, LONG_VALUE)
-        yield Line(f"{name}  {outcome.status}: {first}", label="  ")
+        # Names stay as they are, and the reason has been said.
+        yield Line(f"{name}  {say(outcome.status)}: {first}", label="  ", said=False)
         for line in rest:
-            yield Line(line.expandtabs(4), label="    ")
+            yield Line(line.expandtabs(4), label="    ", said=False)
 
 
 def _origin(report: Report, *, verbose: bool) -> Iterator[Line]:

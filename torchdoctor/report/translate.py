@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from torchdoctor.report.document import Report
+from torchdoctor.report.document import Detail, Report
 
 if TYPE_CHECKING:
     from torchdoctor.model import Finding, Outcome, PlannedStep
 
 Say = Callable[[str], str]
+_EXPLAINS = re.compile(r"^ {6}a column is |^ all  .* different, |^ \.\.\.  and ")
+
+_AT_ITS_END = re.compile(r"(?:waits for ever|has no more|   <- here)$")
 
 
 def translated(report: Report, say: Say) -> Report:
@@ -27,10 +31,7 @@ def translated(report: Report, say: Say) -> Report:
             remaining=tuple(_finding(f, say) for f in report.plan.remaining),
             outcomes=tuple(_outcome(o, say) for o in report.plan.outcomes),
         ),
-        details=tuple(
-            d if d.command or d.table else replace(d, heading=say(d.heading), text=say(d.text))
-            for d in report.details
-        ),
+        details=tuple(_detail(d, say) for d in report.details),
         remarks=tuple(map(say, report.remarks)),
     )
 
@@ -42,6 +43,15 @@ def _headline(report: Report, say: Say) -> str:
             rest = report.headline[len(summary) :]
             return say(summary) + (say(rest) if rest else "")
     return say(report.headline)
+
+
+def _detail(detail: Detail, say: Say) -> Detail:
+    # Of a table only what explains it is a sentence; its cells keep their columns.
+    if detail.table and not _EXPLAINS.search(detail.text):
+        text = _AT_ITS_END.sub(lambda found: say(found[0]), detail.text)
+    else:
+        text = detail.text if detail.command else say(detail.text)
+    return replace(detail, heading=say(detail.heading), text=text)
 
 
 def _finding(finding: Finding, say: Say) -> Finding:

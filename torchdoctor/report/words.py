@@ -116,6 +116,8 @@ def _no_plan(report: Report, faults: tuple[Finding, ...], limit: int) -> str:
         return f"{tally(report.outcomes)}." if report.outcomes else ""
     if report.target.source == "script":  # each finding says what to write instead
         return ""
+    if "compare" in report.data:  # a plan is for one machine
+        return ""
     if all(finding.family == REPORTED for finding in faults):
         return "What to do is in the report that was given."
     names = one_line(", ".join(dict.fromkeys(f.name for f in faults)), limit)
@@ -134,13 +136,18 @@ def untold(outcomes: Iterable[Outcome], say: Callable[[str], str] = str) -> str:
     for outcome in open_ones:
         groups.setdefault(_short_reason(outcome), []).append(outcome.check)
     said = [
-        one_line(f"{say(few(names))} ({reason})" if reason else say(few(names)), LONG_VALUE)
+        one_line(f"{_named(names, say)} ({reason})" if reason else _named(names, say), LONG_VALUE)
         for reason, names in list(groups.items())[:FEW_LINES]
     ]
     left = sum(len(names) for names in list(groups.values())[FEW_LINES:])
     if left:
         said.append(say(more(left, "check")))
     return f"{'; '.join(said)}." if said else ""
+
+
+def _named(names: list[str], say: Callable[[str], str]) -> str:
+    """Return the first of *names*, which stay as they are, and how many more there are."""
+    return few(names) if len(names) <= FEW_LINES else say(few(names))
 
 
 def _short_reason(outcome: Outcome) -> str:

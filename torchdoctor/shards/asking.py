@@ -68,6 +68,34 @@ def ask(file: str, name: str, play: Play, *, python: str, timeout: float) -> Ask
     return _put_together(answers, play)
 
 
+def live(file: str, name: str, play: Play, *, python: str, timeout: float) -> Asked | None:
+    """Iterate *name* of *file* as one rank of a real job; return what all got, None elsewhere.
+
+    Only rank 0 hears what the others got. The environment is that of a launcher.
+
+    Raises:
+        DoctorError: there is no such file, it fails on this rank, or does not end in time.
+
+    """
+    if not Path(file).is_file():
+        raise DoctorError(f"{file} does not exist.", file=file)
+    rank = int(os.environ["RANK"])
+    options = {**_options(file, name, play, rank), "live": True}
+    answer = _answer(
+        _run(resource.read_text("probes", "loader.py"), options, python, timeout), file, rank
+    )
+    if rank:
+        return None
+    ranks: list[dict[str, object]] = [{"loader": answer["loader"]} for _ in range(play.world)]
+    ranks[0]["labels"] = answer.get("labels")
+    for number in range(play.epochs):
+        every = answer[f"epoch{number}"]
+        assert isinstance(every, list)
+        for one, batches in zip(ranks, every, strict=True):
+            one[f"epoch{number}"] = batches
+    return _put_together(ranks, play)
+
+
 def _options(file: str, name: str, play: Play, rank: int) -> dict[str, object]:
     return {
         "file": os.path.abspath(file),  # noqa: PTH100 - links are kept

@@ -13,6 +13,7 @@ FAMILY = "sampling"
 FINDS = (
     "class-skew-between-ranks",
     "empty-shard",
+    "rank-seeds-differ",
     "samples-repeated",
     "samples-unseen",
     "shards-overlap",
@@ -28,6 +29,11 @@ shards what is sharded already.
 shards-overlap: ranks see the same samples, and not just to fill up their last batch. Orders that
 are drawn with different seeds overlap by chance: a sampler of one's own needs a generator that has
 one seed on all ranks.
+
+rank-seeds-differ: the ranks deal out one order among them, but each draws another one, as their
+seeds differ. accelerate gives the order of rank 0 to all where a sampler has a `generator`; a
+sampler of one's own without one, and use_seedable_sampler without set_seed(), need the same seed
+on all ranks.
 
 samples-repeated: the last batches are filled up with samples that were seen. A DistributedSampler
 takes them from the head of the permutation, at most world size - 1; accelerate's even_batches
@@ -69,6 +75,8 @@ class Seen:
     twice: bool = False
     """Whether a DistributedSampler stands in a loader that accelerate shards."""
     stream: bool = False
+    shares: bool = False
+    """Whether something in it deals out among ranks, well or not."""
     drops: bool = False
     """Whether drop_last is asked for somewhere."""
     source: str = "index arithmetic"
@@ -179,7 +187,7 @@ def _overlap(seen: Seen, epoch: Count) -> Iterator[Finding]:
             seen,
             *facts,
         )
-    elif epoch.whole_everywhere:
+    elif epoch.whole_everywhere and not seen.shares:
         yield _finding(
             "iterable-not-sharded" if seen.stream else "loader-not-sharded",
             "error",

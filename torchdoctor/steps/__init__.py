@@ -21,6 +21,7 @@ from torchdoctor.steps.packages import (
     uninstall,
     write_again,
 )
+from torchdoctor.steps.restore import restore
 from torchdoctor.steps.scale import (
     ADMIN,
     BUILD,
@@ -73,6 +74,7 @@ __all__ = [
     "remove_paths",
     "rename_path",
     "restart_container",
+    "restore",
     "set_variable",
     "slug",
     "system_install",

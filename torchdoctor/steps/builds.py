@@ -12,7 +12,7 @@ from torchdoctor.installers import Package
 from torchdoctor.model import Commands, Effect, Layer, Step
 from torchdoctor.steps.packages import index_for, tool
 from torchdoctor.steps.scale import BUILD, COMPANION, ENVIRONMENT, REINSTALL, slug
-from torchdoctor.tables import platforms, releases
+from torchdoctor.tables import builds, platforms, releases
 
 NVIDIA_WHEELS = ("nvidia-", "cuda-toolkit", "cuda-bindings")
 
@@ -193,6 +193,9 @@ def align_companions(facts: Facts, names: Iterable[str], *, why: str) -> Step | 
 def _companion_of(torch: Build, name: str, facts: Facts) -> str | None:
     """Return the version of a companion, with its label, for the release and build of *torch*."""
     label = (torch.distribution or torch).version.partition("+")[2]
+    usual = builds.default_build(torch.public, constraints.key_of(facts) or "")
+    if not label and torch.tag and usual not in (None, torch.tag):
+        label = torch.tag  # a torch from elsewhere: the default index has another build
     if not label:
         known = zip(constraints.COMPANIONS, releases.companions(torch.public), strict=True)
         return dict(known)[name]

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from torchdoctor import constraints, effects, installers
+from torchdoctor import constraints, effects, installers, places
 from torchdoctor.facts import Build, Distribution, Facts, Interpreter, Platform, Unknown
 from torchdoctor.installers import Package
-from torchdoctor.model import Commands, Layer, Step
+from torchdoctor.model import Commands, Effect, Layer, Step
 from torchdoctor.steps.scale import COMPANION, REINSTALL, SMALL, slug
 from torchdoctor.steps.system import by_hand, restart_container
 from torchdoctor.tables import builds, platforms
@@ -92,7 +92,7 @@ def reinstall(facts: Facts, names: Iterable[str], *, why: str, copies: int = 1) 
         why=why,
         layer=Layer.PACKAGES,
         cost=(REINSTALL if big else COMPANION) + (copies > 1),
-        effect=effects.packages(versions, build=_same_build(facts)),
+        effect=_in_place(effects.packages(versions, build=_same_build(facts)), facts, versions),
         commands=installers.join(*lines),
         needs=("network",),
         deletes=copies > 1,
@@ -109,16 +109,55 @@ def write_again(
     facts: Facts, owned_by: Interpreter | Unknown, versions: Mapping[str, str]
 ) -> list[Commands]:
     """Return the commands that install name -> version anew, each from the index of its build."""
-    groups: dict[str | None, list[Package]] = {}
+    groups: dict[tuple[str | None, str | None], list[Package]] = {}
     for name, version in versions.items():
         label = version.partition("+")[2]
         ours = name in effects.FAMILY
         index = index_for(facts, label if ours else None)
-        groups.setdefault(index, []).append(Package(name, version, exact=ours and not label))
+        package = Package(name, version, exact=ours and not label)
+        groups.setdefault((index, _target(facts, name)), []).append(package)
     return [
-        installers.install(owned_by, packages, index=index, reinstall=True)
-        for index, packages in groups.items()
+        installers.install(owned_by, packages, index=index, reinstall=True, target=target)
+        for (index, target), packages in groups.items()
     ]
+
+
+def _target(facts: Facts, name: str) -> str | None:
+    """Return the folder that ``pip install --target`` put *name* into; None for the usual places.
+
+    It is on the path by PYTHONPATH, and pip would write elsewhere by itself.
+    """
+    found, python = owner(facts, name), facts.interpreter
+    if found is None or found.user_site or not found.folder or isinstance(python, Unknown):
+        return None
+    inside = not python.site_packages or found.folder in python.site_packages
+    given = "" if isinstance(facts.variables, Unknown) else facts.variables.get("PYTHONPATH", "")
+    named = found.folder in places.entries(given)
+    return found.folder if named and not inside and not python.redacted else None
+
+
+def _in_place(effect: Effect, facts: Facts, names: Iterable[str]) -> Effect:
+    """Return *effect* with the packages *names* in the folders that they were put into."""
+    targets = {name: target for name in names if (target := _target(facts, name))}
+    if not targets:
+        return effect
+
+    def there(distribution: Distribution) -> Distribution:
+        folder = targets.get(distribution.name, distribution.folder)
+        return replace(distribution, folder=folder)
+
+    def changed(now: Facts) -> Facts:
+        after = effect(now)
+        fields: dict[str, object] = {}
+        if not isinstance(after.distributions, Unknown):
+            fields["distributions"] = tuple(map(there, after.distributions))
+        for name in effects.FAMILY:
+            build = getattr(after, name)
+            if isinstance(build, Build) and build.distribution:
+                fields[name] = replace(build, distribution=there(build.distribution))
+        return replace(after, **fields)  # type: ignore[arg-type] # fields of Facts
+
+    return changed
 
 
 def _some(named: list[str], between: str) -> str:

@@ -52,7 +52,7 @@ def remove_paths(paths: Iterable[str], *, name: str, title: str, why: str) -> St
         commands=Commands(
             bash=shells.in_all([("rm", "-rf", p) for p in kept]).bash,
             powershell=tuple(
-                f"Remove-Item -Recurse -Force -LiteralPath '{p}'" for p in kept if "'" not in p
+                f"Remove-Item -Recurse -Force -LiteralPath {shells.literal(p)}" for p in kept
             ),
             cmd=tuple(f'rmdir /s /q "{p}"' for p in kept),
         ),
@@ -72,7 +72,7 @@ def rename_path(path: str, to: str, *, why: str) -> Step:
         effect=effects.untried,
         commands=Commands(
             bash=shells.in_all([("mv", path, path[: -len(short)] + to)]).bash,
-            powershell=(f"Rename-Item -LiteralPath '{path}' '{to}'",),
+            powershell=(f"Rename-Item -LiteralPath {shells.literal(path)} {shells.literal(to)}",),
             cmd=(f'ren "{path}" "{to}"',),
         ),
     )
@@ -142,17 +142,24 @@ def _driver_commands(facts: Facts, branch: str) -> Commands:
     return Commands(bash=tuple(lines))
 
 
-def system_install(facts: Facts, *, apt: str, dnf: str) -> Commands:
-    """Return how the system's own installer brings packages; empty where it is not known which."""
+def system_install(facts: Facts, *, apt: str, dnf: str, apk: str = "") -> Commands:
+    """Return how the system's own installer brings packages; whichever it has, if not known."""
     platform = facts.platform
-    if isinstance(platform, Unknown):
-        return Commands()
-    kinds = {platform.distribution, *platform.like}
+    known = None if isinstance(platform, Unknown) else platform
+    kinds = {known.distribution, *known.like} if known else set()
+    by_apt = ("sudo apt-get update", f"sudo apt-get install -y {apt}")
+    by_dnf, by_apk = f"sudo dnf install -y {dnf}", f"sudo apk add {apk}"
     if kinds & {"debian", "ubuntu"}:
-        return Commands(bash=("sudo apt-get update", f"sudo apt-get install -y {apt}"))
+        return Commands(bash=by_apt)
     if kinds & {"rhel", "centos", "fedora", "rocky", "almalinux", "ol"}:
-        return Commands(bash=(f"sudo dnf install -y {dnf}",))
-    return Commands()
+        return Commands(bash=(by_dnf,))
+    if "alpine" in kinds and apk:
+        return Commands(bash=(by_apk,))
+    if known and (known.system != "linux" or known.distribution):
+        return Commands()
+    ways = [("apt-get", " && ".join(by_apt)), ("dnf", by_dnf), *([("apk", by_apk)] if apk else [])]
+    tried = " elif ".join(f"command -v {tool}; then {line};" for tool, line in ways)
+    return Commands(bash=(f"if {tried} fi",))
 
 
 def reboot(*, why: str) -> Step:

@@ -142,7 +142,7 @@ def _old_pair(project: Companion, mine: Version, base: Version) -> bool | None:
     torch 1.4 to 1.11 came with torchvision of the next minor and torchaudio of the same
     (README of both: torch 1.9, torchvision 0.10, torchaudio 0.9).
     """
-    (first, minor), (_, own) = base.release[:2], (*mine.release[:2], 0)[:2]
+    (first, minor), (_, own) = ((*version.release[:2], 0)[:2] for version in (base, mine))
     if first != 1 or not _FIRST_PAIR <= minor <= _LAST_PAIR or mine.release[0] != 0:
         return None
     ahead = 1 if project == "torchvision" else 0

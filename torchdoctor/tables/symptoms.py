@@ -6,10 +6,13 @@ The files beside this one say what a row is. Nothing here matches text: reading/
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion, Version
 
 from torchdoctor.tables import load
 
@@ -22,6 +25,24 @@ TABLES = ("symptoms", "symptoms_running")
 def rows() -> tuple[Row, ...]:
     """Return the rows of all messages; where two take one place in a text, the first wins."""
     return tuple(row for name in TABLES for row in load(name)["symptom"])
+
+
+def is_printed_by(row: Row, versions: Mapping[str, Collection[str]]) -> bool:
+    """Tell whether some of *versions*, by the name of the program, may print the message of *row*.
+
+    A row without a range, and a program of which no version is known, may.
+    """
+    program, _, wanted = str(row.get("versions", "")).partition(" ")
+    at_hand = versions.get(program, ())
+    return not at_hand or any(_within(version, wanted.replace(" ", "")) for version in at_hand)
+
+
+@cache
+def _within(version: str, wanted: str) -> bool:
+    try:
+        return SpecifierSet(wanted).contains(Version(version).base_version)
+    except InvalidVersion:
+        return True
 
 
 @dataclass(frozen=True, slots=True)

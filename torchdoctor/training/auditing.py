@@ -10,18 +10,11 @@ from dataclasses import dataclass
 from torchdoctor.model import Finding
 from torchdoctor.shards import audit as counting
 from torchdoctor.shards import picture, verdict
-from torchdoctor.shards.dealing import Epoch, batched
+from torchdoctor.shards.dealing import Epoch
 from torchdoctor.shards.verdict import Seen
-from torchdoctor.training.chain import (
-    Part,
-    as_rank,
-    as_they_were,
-    batches,
-    chain,
-    generators,
-    is_stream,
-    tell_epoch,
-)
+from torchdoctor.training import drawing
+from torchdoctor.training.chain import Part, as_rank, chain, generators, is_stream, own
+from torchdoctor.training.drawing import as_they_were
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +38,15 @@ class Audit:
         return "\n".join(rows)
 
 
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A loader as one rank has it."""
+
+    loader: Part
+    samplers: Part
+    """Its samplers, to draw from; the loader itself for a stream."""
+
+
 def audit(  # noqa: PLR0913 - one keyword for each thing that may be told
     loader: Part,
     *,
@@ -56,70 +58,94 @@ def audit(  # noqa: PLR0913 - one keyword for each thing that may be told
 ) -> Audit:
     """Return who would get which sample of *loader* in a job of *world_size* ranks.
 
-    *loader* is a DataLoader (also one that accelerate has prepared), a batch sampler, a sampler,
-    or a function of rank and world size that returns one of them. It is not changed, no sample is
-    read, and random generators are left as they were. Samplers are copied, with the place among
-    the ranks that DistributedSampler and accelerate's BatchSamplerShard keep as attributes; what
-    takes its place from elsewhere has to be given as a function.
+    *loader* is a DataLoader (also one that accelerate or Lightning has prepared), a batch sampler,
+    a sampler, or a function of rank and world size that returns one of them. It is not changed, no
+    sample is read, and random generators are left as they were. Samplers are copied, with the
+    place among the ranks that DistributedSampler and accelerate's BatchSamplerShard keep as
+    attributes; what takes its place from elsewhere has to be given as a function. So has a stream,
+    which is read: its samples are told apart by what they are, and numbered as they come.
 
     *batch_size* puts the indices of a bare sampler into batches; without *set_epoch* nobody is
     told the epoch; *labels* are the classes of the samples.
 
     Raises:
-        ValueError: the dataset is a stream, which has no indices (see ``torchdoctor shards``), or
-            a loader that accelerate dispatches from rank 0.
+        ValueError: the dataset is a stream, and no function of rank and world size gives it.
 
     """
     ranks = [_rank(loader, rank, world_size) for rank in range(world_size)]
-    every = [generators(part) for part in ranks]
+    every = [generators(part.samplers) for part in ranks]
     # In a job each rank has a copy of its own, with the same state: so all draw the same here.
     times = Counter(key for of_rank in every for key in of_rank)
     shared = [g for key, g in (every[0] if every else {}).items() if times[key] > 1]
-    found: list[Epoch] = []
     with as_they_were([g for of_rank in every for g in of_rank.values()]):
-        for epoch in range(epochs):
-            dealt: Epoch = []
-            for rank, part in enumerate(ranks):
-                if set_epoch:
-                    tell_epoch(part, epoch)
-                last = rank == world_size - 1
-                with nullcontext() if last else as_they_were(shared):
-                    dealt.append(_draw(part, batch_size))
-            found.append(dealt)
-    return _judged(found, ranks, loader, world_size, labels)
+        found = [
+            _epoch(ranks, shared, epoch, batch_size, tell=set_epoch) for epoch in range(epochs)
+        ]
+    return judged(found, ranks[0].loader, world_size, labels)
 
 
-def _rank(loader: Part, rank: int, world: int) -> Part:
+def _rank(loader: Part, rank: int, world: int) -> Played:
     made = callable(loader) and not hasattr(loader, "__iter__")
     part = loader(rank, world) if made else loader
     if is_stream(part):
-        raise ValueError(
-            "a stream has no indices to audit; torchdoctor shards FILE.py:NAME reads it as each "
-            "rank in a process of its own"
-        )
-    if type(part).__name__ == "DataLoaderDispatcher":
-        raise ValueError("rank 0 reads for all here; audit the loader before it is prepared")
-    return part if made else as_rank(part, rank, world)
+        if not made:
+            raise ValueError(
+                "a stream has no indices to audit: give a function of rank and world size that "
+                "makes its loader, or use torchdoctor shards FILE.py:NAME, which reads it as each "
+                "rank in a process of its own"
+            )
+        return Played(part, getattr(part, "base_dataloader", part))
+    return Played(part, own(part) if made else as_rank(part, rank, world))
 
 
-def _draw(part: Part, batch_size: int | None) -> list[list[int]]:
-    """Return the batches of one rank in one epoch."""
-    found = list(batches(part))
-    if batch_size is None or any(len(batch) != 1 for batch in found):
-        return found
-    return batched([i for batch in found for i in batch], batch_size, drop_last=False)
+def _epoch(
+    ranks: Sequence[Played],
+    shared: Sequence[Part],
+    epoch: int,
+    batch_size: int | None,
+    *,
+    tell: bool,
+) -> Epoch:
+    first = ranks[0].loader
+    states = drawing.synchronized(first)
+    known: dict[object, int] = {}
+    found: Epoch = []
+    for rank, part in enumerate(ranks):
+        if rank and drawing.of_dispatcher(first):
+            return drawing.shared_out(first, found[0], len(ranks))
+        with nullcontext() if part is ranks[-1] else as_they_were(shared):
+            if is_stream(part.loader):
+                found.append(_read(part.samplers, known))
+                continue
+            drawing.synchronize(part.loader, states)
+            if tell or drawing.tells_itself(part.loader):
+                drawing.tell(part.loader, part.samplers, epoch)
+            found.append(drawing.draw(part.samplers, batch_size).batches)
+    return found
 
 
-def _judged(
-    epochs: list[Epoch],
-    ranks: Sequence[Part],
+def _read(stream: Part, known: dict[object, int]) -> list[list[int]]:
+    """Return the batches of a stream; what is no number is numbered as it first comes."""
+    found = []
+    for batch in stream:
+        values = drawing.items(batch)
+        found.append([v if isinstance(v, int) else known.setdefault(v, len(known)) for v in values])
+    return found
+
+
+def judged(
+    epochs: Sequence[Epoch],
     loader: Part,
     world: int,
-    labels: Sequence[object] | None,
+    labels: Sequence[object] | None = None,
+    length: int | None = None,
 ) -> Audit:
-    parts = [*chain(ranks[0]), *([] if callable(loader) else chain(loader))]
-    names = {type(part).__name__ for part in parts}
-    length = _length(parts, epochs)
+    """Return what is wrong with *epochs* that were drawn from *loader* as the ranks have it.
+
+    *length* takes the place of the dataset's, where places in an order are counted, not samples.
+    """
+    parts = chain(loader)
+    length = _length(parts, epochs) if length is None else length
     counts = tuple(counting.count(epoch, length) for epoch in epochs)
     never = set(counts[0].unseen).intersection(*(c.unseen for c in counts[1:])) if counts else ()
     skews = counting.skews(epochs[0], [str(label) for label in labels]) if labels else []
@@ -132,9 +158,11 @@ def _judged(
         len(never),
         counting.same_order(epochs),
         tuple(skews),
-        twice=names >= {"DistributedSampler", "BatchSamplerShard"},
+        twice=drawing.shares(loader) > 1,
+        stream=is_stream(loader),
+        shares=drawing.shares(loader) > 0,
         drops=any(getattr(part, "drop_last", False) for part in parts),
-        source=type(loader).__name__ if not callable(loader) else "the loader",
+        source=type(loader).__name__,
     )
     return Audit(verdict.findings(seen), tuple(epochs), seen)
 
@@ -143,6 +171,6 @@ def _length(parts: Sequence[Part], epochs: Sequence[Epoch]) -> int:
     for part in parts:
         for name in ("dataset", "data_source"):
             data = getattr(part, name, None)
-            if data is not None and hasattr(data, "__len__"):
+            if data is not None and hasattr(data, "__len__") and not is_stream(part):
                 return len(data)
     return max((i + 1 for e in epochs for r in e for b in r for i in b), default=0)

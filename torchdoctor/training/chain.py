@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -17,23 +14,49 @@ PLACES = (("rank", "num_replicas"), ("process_index", "num_processes"), ("rank",
 """What samplers call their place among the ranks, and how many there are."""
 INNER = ("batch_sampler", "sampler")
 DEEPEST = 8
+PLAIN = (str, bytes, list, tuple, dict, set, range)
+
+
+def inner(part: Part) -> Part:
+    """Return the sampler that *part* draws from; None for the innermost one."""
+    if _hides(part):
+        return part.dataset._sampler  # noqa: SLF001 - Lightning has no other name for it
+    # A loader names a sampler of its own too, which its batch sampler does not use.
+    return next((s for name in INNER if (s := getattr(part, name, None)) is not None), None)
+
+
+def put_inner(part: Part, sampler: Part) -> None:
+    """Make *part* draw from *sampler*."""
+    if _hides(part):
+        part.dataset = copy.copy(part.dataset)
+        part.dataset._sampler = sampler  # noqa: SLF001 - likewise
+        return
+    name = next(n for n in INNER if getattr(part, n, None) is not None)
+    setattr(part, name, sampler)
+
+
+def _hides(part: Part) -> bool:
+    """Tell whether *part* is Lightning's DistributedSampler over the order of another sampler."""
+    return type(part).__name__ == "DistributedSamplerWrapper"
 
 
 def chain(part: Part) -> list[Part]:
     """Return *part* and the samplers in it, from the outside in."""
     found = [part]
-    while len(found) < DEEPEST:
-        # A loader names a sampler of its own too, which its batch sampler does not use.
-        inner = next((s for n in INNER if (s := getattr(found[-1], n, None)) is not None), None)
-        if inner is None:
-            break
-        found.append(inner)
+    while len(found) < DEEPEST and (within := inner(found[-1])) is not None:
+        found.append(within)
     return found
 
 
-def knows_ranks(part: Part) -> bool:
-    """Tell whether *part* itself has a place among ranks."""
-    return any(hasattr(part, place) and hasattr(part, many) for place, many in PLACES)
+def samplers(part: Part) -> list[Part]:
+    """Return the samplers in *part*, from the outside in, without the loader."""
+    found = chain(part)
+    return found[1:] if is_loader(part) and len(found) > 1 else found
+
+
+def is_loader(part: Part) -> bool:
+    """Tell whether *part* is a loader, not a sampler."""
+    return hasattr(part, "dataset") and hasattr(part, "num_workers")
 
 
 def is_stream(loader: Part) -> bool:
@@ -42,22 +65,61 @@ def is_stream(loader: Part) -> bool:
     return any(kind.__name__ == "IterableDataset" for kind in type(dataset).__mro__)
 
 
+def own(part: Part) -> Part:
+    """Return copies of the samplers of *part*; drawing from them leaves its own as they are."""
+    parts = samplers(part)
+    copies = [_copy(each) for each in parts]
+    for outer, within in pairwise(copies):
+        put_inner(outer, within)
+    return copies[0]
+
+
+def with_samplers(loader: Part, top: Part) -> Part:
+    """Return a loader of the kind and with all that *loader* has, which draws from *top*."""
+    again = _twin(loader)
+    name = "batch_sampler" if loader.batch_sampler is not None else "sampler"
+    if hasattr(loader, "base_dataloader"):
+        again.__dict__["base_dataloader"] = base = _twin(loader.base_dataloader)
+        base.__dict__[name] = top
+    else:
+        again.__dict__[name] = top
+    return again
+
+
+def _twin(loader: Part) -> Part:
+    """Return a copy of *loader*, whose class may say that it is another one."""
+    found = object.__new__(type(loader))
+    found.__dict__.update(loader.__dict__)
+    return found
+
+
+def _copy(sampler: Part) -> Part:
+    """Return a copy of one sampler with random numbers of its own; data are not copied."""
+    kept = [value for value in vars(sampler).values() if _is_shared(value)]
+    try:
+        return copy.deepcopy(sampler, {id(value): value for value in kept})
+    except (TypeError, AttributeError, RuntimeError):  # it holds what nobody can copy
+        return copy.copy(sampler)
+
+
+def _is_shared(value: object) -> bool:
+    if is_generator(value):
+        return True  # its state is put back
+    if isinstance(value, PLAIN) or hasattr(value, "dtype"):
+        return False
+    return hasattr(value, "__getitem__") or hasattr(value, "__iter__")
+
+
 def as_rank(part: Part, rank: int, world: int) -> Part:
     """Return the samplers of *part* as *rank* of *world* would have them; *part* stays as it is."""
-    parts = chain(part)
-    if hasattr(parts[0], "dataset") and len(parts) > 1 and not knows_ranks(parts[0]):
-        parts = parts[1:]  # the loader itself: it need not be copied, only its samplers
-    copies = [copy.copy(each) for each in parts]
-    for each in copies:
+    top = own(part)
+    for each in chain(top):
         for place, many in PLACES:
             if hasattr(each, place) and hasattr(each, many):
                 setattr(each, place, rank)
                 setattr(each, many, world)
         _recount(each, world)
-    for outer, inner in pairwise(copies):
-        name = next(n for n in INNER if getattr(outer, n, None) is not None)
-        setattr(outer, name, inner)
-    return copies[0]
+    return top
 
 
 def _recount(sampler: Part, world: int) -> None:
@@ -73,40 +135,20 @@ def _recount(sampler: Part, world: int) -> None:
 def tell_epoch(part: Part, epoch: int) -> None:
     """Tell the epoch to whatever in *part* wants to know it."""
     for each in chain(part):
-        if callable(getattr(each, "set_epoch", None)):
+        if callable(getattr(each, "set_epoch", None)) and not is_loader(each):
             each.set_epoch(epoch)
 
 
-def batches(part: Part) -> Iterator[list[int]]:
-    """Yield the indices of each batch; a sample alone is a batch of its own."""
-    inner = getattr(part, "batch_sampler", None)
-    if inner is None and hasattr(part, "dataset"):
-        inner = getattr(part, "sampler", None) if not hasattr(part, "num_replicas") else None
-    if inner is not None and hasattr(part, "dataset"):
-        part = inner
-    for entry in part:
-        yield list(map(int, entry)) if isinstance(entry, Iterable) else [int(entry)]
-
-
 def generators(part: Part) -> dict[int, Part]:
-    """Return the random generators of *part* and its samplers, by their identity."""
+    """Return the random generators that *part* and its samplers hold, by their identity."""
     return {
-        id(g): g
+        id(value): value
         for each in chain(part)
-        if hasattr(g := getattr(each, "generator", None), "get_state")
+        for value in getattr(each, "__dict__", {}).values()
+        if is_generator(value)
     }
 
 
-@contextmanager
-def as_they_were(found: Iterable[Part]) -> Iterator[None]:
-    """Put the generators *found*, and torch's own, back to where they were before."""
-    torch = sys.modules.get("torch")
-    states = [(generator, generator.get_state()) for generator in found]
-    whole = torch.get_rng_state() if torch is not None else None
-    try:
-        yield
-    finally:
-        for generator, state in states:
-            generator.set_state(state)
-        if torch is not None:
-            torch.set_rng_state(whole)
+def is_generator(value: object) -> bool:
+    """Tell whether *value* is a generator of torch."""
+    return hasattr(value, "get_state") and hasattr(value, "manual_seed")

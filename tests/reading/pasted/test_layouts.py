@@ -448,3 +448,26 @@ def test_nothing_is_read_out_of_prose() -> None:
         "See https://pytorch.org/get-started/previous-versions/ for torch==1.13.1 please.\n"
     )
     assert read(prose).fields == {}
+
+
+def test_a_variable_that_is_added_to_is_known_by_what_it_gets() -> None:
+    said = facts("export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:/opt/libtorch/lib\n")
+    assert said.variables["LD_LIBRARY_PATH"] == "/opt/libtorch/lib"
+    said = facts("export LD_LIBRARY_PATH=/opt/lib:${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\n")
+    assert said.variables["LD_LIBRARY_PATH"] == "/opt/lib"
+    found = read("export LD_LIBRARY_PATH=$CONDA_PREFIX/lib:$LD_LIBRARY_PATH\n")
+    assert "variables.LD_LIBRARY_PATH" not in found.fields
+
+
+def test_a_part_of_rocminfo_names_its_gpus_and_no_processor() -> None:
+    said = facts(
+        "$ rocminfo | grep -E 'Marketing|amdgcn'\n"
+        "  Marketing Name:          AMD Ryzen 7 7840U\n"
+        "  Marketing Name:          AMD Radeon Graphics\n"
+        "      Name:                    amdgcn-amd-amdhsa--gfx1103\n"
+    )
+    assert [(gpu.name, gpu.gfx) for gpu in said.gpus] == [("AMD Radeon Graphics", "gfx1103")]
+
+
+def test_uv_says_which_python_it_uses() -> None:
+    assert facts("$ uv sync\nUsing CPython 3.13.1\n").interpreter.version == "3.13.1"

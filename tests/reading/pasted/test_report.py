@@ -177,7 +177,7 @@ def test_prose_that_begins_like_a_healthy_report_is_prose() -> None:
     st.booleans(),
     st.booleans(),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_any_report_of_a_terminal_is_read_back(
     report: Report,
     width: int,
@@ -202,7 +202,7 @@ def test_any_report_of_a_terminal_is_read_back(
 
 
 @given(samples.reports(KEBABS) | samples.reports(FEW_NAMES), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_any_report_in_markdown_is_read_back(report: Report, verbose: bool) -> None:  # noqa: FBT001
     page = markdown.render(report, verbose=verbose)
     rest, symptoms, _ = reader.take(page, "t")
@@ -216,7 +216,7 @@ def test_any_report_in_markdown_is_read_back(report: Report, verbose: bool) -> N
 
 
 @given(st.text(st.sampled_from("✗x! -\n·errorcertain()\\:a0>`*"), max_size=400))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_any_text_is_read_or_left(content: str) -> None:
     rest, symptoms, said = reader.take(content, "t")
     assert (rest == content) or symptoms

@@ -38,7 +38,8 @@ def _bare(script: Script) -> list[ast.Call]:
 def _chooses(script: Script) -> bool:
     """Tell whether this module chooses the GPU of a rank in some way."""
     return bool(
-        script.named("set_device", "set_device_index")
+        # A function of one's own with such a name sets it elsewhere.
+        re.search(r"\bset_\w*(?:device|gpu)\w*\(", script.text)
         or "CUDA_VISIBLE_DEVICES" in script.text
         or re.search(r"torch\.cuda\.device\(", script.text)
         or any(argument(c, "device_id") is not None for c in script.groups)

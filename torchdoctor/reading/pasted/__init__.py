@@ -15,6 +15,7 @@ from types import MappingProxyType
 from torchdoctor.facts import Device, Gpu, Symptom
 from torchdoctor.reading.pasted import (
     collect_env,
+    collectors,
     conda,
     embedded,
     failure,
@@ -35,7 +36,7 @@ from torchdoctor.reading.pasted import (
 from torchdoctor.reading.pasted.lines import Line
 from torchdoctor.reading.pasted.merge import Merge
 from torchdoctor.reading.pasted.normalise import decode, load
-from torchdoctor.reading.pasted.said import PRINTED, TOLD, Said
+from torchdoctor.reading.pasted.said import PRINTED, TOLD, Package, Said
 from torchdoctor.reading.pasted.statements import Conflict, Source, Statements
 from torchdoctor.reading.traceback import told
 
@@ -51,6 +52,7 @@ READERS: Mapping[str, Callable[[Sequence[Line]], Iterator[Said]]] = MappingProxy
         "machine": machine.read,
         "Windows programs": windows_programs.read,
         "paths": paths.read,
+        "collectors": collectors.read,
     }
 )
 """Every reader of lines, by what it reads."""
@@ -91,9 +93,9 @@ def read(texts: Sequence[tuple[str, str]]) -> Pasted:
         parts = lines.read(rest)
         looked_at.append((name, parts))
         text = "\n".join(_MARKS[line.kind] + line.text for line in parts)
-        known = told(text, name)
-        found += known
         stated = [said for reader in READERS.values() for said in reader(parts)]
+        known = told(text, name, _versions(stated))
+        found += known
         stated += _of_symptoms(known)
         sources += [Source(said, name) for said in stated]
         failed = failure.read(text, parts)
@@ -117,6 +119,17 @@ def read(texts: Sequence[tuple[str, str]]) -> Pasted:
         complete=frozenset(merge.complete),
         extra=MappingProxyType(merge.extra),
     )
+
+
+def _versions(stated: Sequence[Said]) -> dict[str, set[str]]:
+    """Return the versions of torch that a text names."""
+    printed = {str(s.value) for s in stated if s.fact == "torch.version" and s.value}
+    listed = {
+        s.value.version
+        for s in stated
+        if s.fact == "package" and isinstance(s.value, Package) and s.value.name == "torch"
+    }
+    return {"torch": printed | listed} if printed | listed else {}
 
 
 def _of_symptoms(found: Sequence[Symptom]) -> Iterator[Said]:

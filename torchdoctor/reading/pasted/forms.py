@@ -95,7 +95,7 @@ _FRAME = re.compile(r'(\s{0,12})File "([^"\n]{1,500})", (?:line \d|in )')
 _RAISED = re.compile(
     r"\s{0,12}(?:E\s{1,4}|\[\w+\]:\s)?(?:[A-Za-z_][\w.]{0,120}(?:Error|Exception|Exit|Interrupt|"
     r"Warning|Failed|Found|Timeout|Iteration)\b|[a-z_]\w{0,60}(?:\.\w{1,60}){1,6}: |"
-    r"[A-Z][a-z]+(?:[A-Z]\w*)+(?::|$))"
+    r"[A-Z][a-z]+(?:[A-Z]\w*)+(?::|$)|Exception: )"
 )
 _GOES_ON = re.compile(
     r"\s*(?:\[end of output|\[\w+\]:|The above exc|During handling|Traceback|[~^|]|\.\.\.)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from torchdoctor.facts import Device, Gpu, Toolkit
@@ -261,6 +261,7 @@ NEAR = 2
 """Lines from the name of an agent of rocminfo to its marketing name."""
 _PROCESSOR = re.compile(r"Processor|Ryzen|EPYC|CPU")
 _AGENT_NAME = re.compile(r"\s{1,6}Name:\s+(gfx[0-9a-f]{3,5})\s*$")
+_ISA = re.compile(r"\s{1,8}Name:\s+amdgcn-amd-amdhsa--(gfx[0-9a-f]{3,5})\b")
 _MARKETING = re.compile(r"\s{1,6}Marketing Name:\s+(\S.{1,80}?)\s*$")
 _SMI_CARD = re.compile(
     r"\s{0,4}GPU\[(\d{1,2})\]\s*:\s*(Card [Ss]eries|Card [Mm]odel|GFX Version):\s+(\S.{0,80}?)\s*$"
@@ -272,12 +273,25 @@ _MARKET = re.compile(r"\s{2,12}(MARKET_NAME|TARGET_GRAPHICS_VERSION):\s+(\S.{1,8
 _AGENT = re.compile(r"\s{0,4}Agent \d+")
 
 
+def _rocm_part(lines: Sequence[Line]) -> Iterator[Said]:
+    """Read a part of rocminfo, as grep takes it: the name stands above what it runs."""
+    name = ""
+    for line in lines:
+        text = line.text[:400]
+        if found := _ISA.match(text):
+            yield Said("gpu", Gpu(name, "amd", gfx=found[1]), "rocminfo", PRINTED, line.number)
+        elif found := _MARKETING.match(text):
+            name = "" if _PROCESSOR.search(found[1]) else found[1]
+
+
 def _rocm(  # noqa: C901 - four tools, one pass
     lines: Sequence[Line],
 ) -> Iterator[Said]:
     gfx: tuple[str, int] | None = None
     cards: dict[int, dict[str, str]] = {}
     market = ""
+    if not any(_AGENT_NAME.match(line.text[:400]) for line in lines):
+        yield from _rocm_part(lines)
     for line in lines:
         text = line.text[:400]
         if found := _AGENT_NAME.match(text):
@@ -300,6 +314,11 @@ def _rocm(  # noqa: C901 - four tools, one pass
             elif market:
                 yield Said("gpu", Gpu(market, "amd", gfx=found[2]), "amd-smi", PRINTED, line.number)
                 market = ""
+    yield from _cards(cards)
+
+
+def _cards(cards: Mapping[int, Mapping[str, str]]) -> Iterator[Said]:
+    """Yield the GPUs that rocm-smi numbered."""
     for index, card in sorted(cards.items())[: nvidia_smi.MOST_GPUS]:
         names = [
             n

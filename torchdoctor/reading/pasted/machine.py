@@ -242,8 +242,19 @@ def fits(name: str, value: str) -> bool:
 
 
 def _variable(name: str, value: str, number: int) -> Iterator[Said]:
-    if NAMES.fullmatch(name) and not _SECRET.search(name) and "$" not in value and "%" not in value:
+    if not NAMES.fullmatch(name) or _SECRET.search(name):
+        return
+    if "$" not in value and "%" not in value:
         yield Said(f"variables.{name}", value, "a variable", LISTED, number)
+    elif name.endswith("_PATH") and (added := _added(name, value)):
+        yield Said(f"variables.{name}", added, "a variable", TOLD, number)
+
+
+def _added(name: str, value: str) -> str:
+    """Return what a list of folders gets beside what it had: ``$NAME:/opt/lib`` is /opt/lib."""
+    own = re.compile(rf"\$(?:\{{{name}(?::?[-+][^}}]{{0,40}})?\}}|{name}\b)")
+    rest = ":".join(part for part in own.sub("", value).split(":") if part)
+    return rest if own.search(value) and re.match(r"[/~]", rest) and "$" not in rest else ""
 
 
 def _unquoted(value: str) -> str:

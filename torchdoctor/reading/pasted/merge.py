@@ -142,7 +142,8 @@ class Merge:
         site = self.said.text("interpreter.site_packages", compatible=same_path)
         machine = self.said.text("interpreter.machine") or ""
         installer = self.said.text("interpreter.installer")
-        if installer is None and isinstance(self.fields.get("conda"), Conda) and kind == "conda":
+        in_conda = kind == "conda" or (kind is None and prefix is None)
+        if installer is None and isinstance(self.fields.get("conda"), Conda) and in_conda:
             conda = cast("Conda", self.fields["conda"])
             installer = "conda" if conda.get("pytorch") or conda.get("libtorch") else None
         if installer is None:

@@ -19,8 +19,21 @@ _TRACEBACK = "lines of a traceback are out of order or missing"
 _PIP = "what pip said is out of order or was cut"
 _MESSAGE = "an error is out of order or was cut"
 _VALUE = "a value does not stand below its name"
+_MIG = "which GPU a MIG line belongs to cannot be told"
+_NVCC = "what nvcc said is out of order or was cut"
+_CONDA_HEAD = "of which environment a conda listing is does not stand above it"
+_CONDA_ROWS = "the rows of a conda listing are not below its header"
 _XFORMERS = "the message of xFormers is out of order or was cut"
 _NUMPY = "the message of NumPy is out of order or was cut"
+_SMI_GPU = r"\s*\|\s+\d{1,3}\s+\S.{1,60}\|\s+[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:"
+"""The first row of a GPU in nvidia-smi's table."""
+_SMI_VERSIONS = r"NVIDIA-SMI \S+ +(?:Driver|KMD) Version"
+_ASYNC = r"(?:CUDA|HIP) kernel errors might be async"
+_RULER = r"\s{0,4}-{3,}\s+-{3,}(?:\s+-{3,})*\s*$"
+"""The rule between the names of the columns and the rows of a listing."""
+_ATTEMPTING = rf"{_P}Attempting uninstall: "
+_FOUND = rf"{_P}Found existing installation: "
+_UNINSTALLING = rf"{_P}Uninstalling [\w.+-]+:\s*$"
 _SOURCE = (
     r"(?:raise err\s*$|torch\._C\.\w|_load_(?:dll_libraries|global_deps)\(\)|_lazy_init\(\)\s*$|"
     r"from torch\._C import|ctypes\.CDLL\(|@torch\.library|return torch\._C\.\w|"
@@ -40,28 +53,12 @@ ABOVE: tuple[tuple[str, str, str], ...] = (
     ),
     (r"\s+Minimum and Maximum cuda capability", r".*is of cuda capability", _WARNING),
     (r"\s+\(\d{1,2}\.\d\) - \(\d{1,2}\.\d\)", r"\s+Minimum and Maximum", _WARNING),
-    (
-        r"\s{1,12}MIG \d\S* +Device +0:",
-        r"\s*GPU |.*GPU \d",
-        "which GPU a MIG line belongs to cannot be told",
-    ),
-    (
-        r"\s{1,12}MIG \d\S* +Device +[1-9]",
-        r"\s*MIG ",
-        "which GPU a MIG line belongs to cannot be told",
-    ),
-    (
-        r"\s*\|\s+\d{1,3}\s+\S.{1,60}\|\s+[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:",
-        r"\s*[|+][-=+|]{10}",
-        _SMI,
-    ),
-    (
-        r"\s*\|\s*(?:N/A|\d{1,3}%|ERR!)\s.{1,60}MiB ?/.{1,60}\|",
-        r"\s*\|\s+\d{1,3}\s+\S",
-        _SMI,
-    ),
+    (r"\s{1,12}MIG \d\S* +Device +0:", r"\s*GPU |.*GPU \d", _MIG),
+    (r"\s{1,12}MIG \d\S* +Device +[1-9]", r"\s*MIG ", _MIG),
+    (_SMI_GPU, r"\s*[|+][-=+|]{10}", _SMI),
+    (r"\s*\|\s*(?:N/A|\d{1,3}%|ERR!)\s.{1,60}MiB ?/.{1,60}\|", r"\s*\|\s+\d{1,3}\s+\S", _SMI),
     (r"\s*\|-{10,}\+-{10,}", r".*Version", _SMI),
-    (r"\s*\|\s*NVIDIA-SMI \S+ +(?:Driver|KMD) Version", r"\s*\+[-=]{10}", _SMI),
+    (rf"\s*\|\s*{_SMI_VERSIONS}", r"\s*\+[-=]{10}", _SMI),
     (
         r"\s{1,6}Marketing Name:",
         r"\s{1,6}(?:Uuid|Name):",
@@ -79,18 +76,18 @@ ABOVE: tuple[tuple[str, str, str], ...] = (
         _TRACEBACK,
     ),
     (
-        r'\s*File "<(?:stdin|string|pyshell#\d+|python-input-\d+)>", line',
+        r'\s*File "<(?:stdin|string|pyshell#\d+|python-input-\d+|frozen importlib\.\w+)>", line',
         r".*Traceback|\s{2,}\S",
         _TRACEBACK,
     ),
-    (
-        r"#\s{1,4}Name\s{2,60}Version\s{2,60}Build",
-        r"#",
-        "of which environment a conda listing is does not stand above it",
-    ),
+    (r"#\s{1,4}Name\s{2,60}Version\s{2,60}Build", r"#", _CONDA_HEAD),
     (r"Search for `cudaError", r".*CUDA error", _MESSAGE),
-    (r"(?:CUDA|HIP) kernel errors might be async", r".*(?:CUDA|HIP) error|Search for", _MESSAGE),
-    (r"For debugging consider passing CUDA_LAUNCH", r".*kernel errors might", _MESSAGE),
+    (_ASYNC, r".*(?:CUDA|HIP) error|Search for", _MESSAGE),
+    (
+        r"For debugging consider passing (?:CUDA_LAUNCH|AMD_SERIAL)",
+        r".*kernel errors might",
+        _MESSAGE,
+    ),
     (r"Compile with `TORCH_USE_(?:CUDA|HIP)_DSA`", r"For debugging consider", _MESSAGE),
     (r"\s+PyTorch \S+ with CUDA \d+ \(you have", r".*was built for:", _XFORMERS),
     (r"\s+Python +\S+ \(you have", r"\s+PyTorch .*\(you have", _XFORMERS),
@@ -98,16 +95,16 @@ ABOVE: tuple[tuple[str, str, str], ...] = (
     (r"\s+Memory-efficient attention, SwiGLU", r"\s+Please reinstall", _XFORMERS),
     (r"\s+Set XFORMERS_MORE_DETAILS", r"\s+Memory-efficient", _XFORMERS),
     (
-        rf"{_P}Attempting uninstall: ",
+        _ATTEMPTING,
         r".*(?:Installing collected|uninstalled|Uninstalling|existing|WARNING|ERROR|install\b)",
         _PIP,
     ),
     (
-        rf"{_P}Found existing installation: ",
+        _FOUND,
         r".*(?:Attempting uninstall|Installing collected|Successfully uninstalled|install\b)",
         _PIP,
     ),
-    (rf"{_P}Uninstalling [\w.+-]+:\s*$", r".*Found existing|.*uninstall -?\S", _PIP),
+    (_UNINSTALLING, r".*Found existing|.*uninstall -?\S", _PIP),
     (
         rf"{_P}Successfully uninstalled ",
         r".*(?:Uninstalling|Proceed|Would|Removing|Y/n)|\s+/",
@@ -144,8 +141,8 @@ ABOVE: tuple[tuple[str, str, str], ...] = (
     (r"downgrade to 'numpy<2'", r".*easiest solution", _NUMPY),
     (r"ncclInvalidUsage: |ncclSystemError: |ncclInternalError: ", r".*NCCL", _MESSAGE),
     (r"Duplicate GPU detected", r"Last error|.*NCCL", _MESSAGE),
-    (r"Built on \w{3}_", r"Copyright", "what nvcc said is out of order or was cut"),
-    (r"Build cuda_\d", r"Cuda compilation", "what nvcc said is out of order or was cut"),
+    (r"Built on \w{3}_", r"Copyright", _NVCC),
+    (r"Build cuda_\d", r"Cuda compilation", _NVCC),
 )
 """A line, what the line above it has to be, and what is wrong when it is not."""
 
@@ -155,11 +152,7 @@ BELOW: tuple[tuple[str, str, str], ...] = (
         r"\s{0,4}-{3,}\s+-{3,}\s*$",
         "the rows of a pip listing are not below its header",
     ),
-    (
-        r"\s{0,4}-{3,}\s+-{3,}(?:\s+-{3,})*\s*$",
-        r"\s*\S",
-        "the rows of a listing are not below its header",
-    ),
+    (_RULER, r"\s*\S", "the rows of a listing are not below its header"),
     (
         r"\s{0,2}Package\s{2,60}Version\s{2,60}Build\s{2,60}Size",
         r"\S+\s+\S*\d",
@@ -176,12 +169,8 @@ BELOW: tuple[tuple[str, str, str], ...] = (
         r"\s*Version: ",
         "the version of a package does not stand below its name",
     ),
-    (r".{0,80}NVIDIA-SMI \S+ +(?:Driver|KMD) Version", r"\s*[|+][-=+|]{10}", _SMI),
-    (
-        r"\s*\|\s+\d{1,3}\s+\S.{1,60}\|\s+[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:",
-        r"\s*\|\s*(?:N/A|\d|ERR)",
-        _SMI,
-    ),
+    (rf".{{0,80}}{_SMI_VERSIONS}", r"\s*[|+][-=+|]{10}", _SMI),
+    (_SMI_GPU, r"\s*\|\s*(?:N/A|\d|ERR)", _SMI),
     (r".{0,40}which is of cuda capability", r"\s*$|\s+(?:Min|PyTorch)", _WARNING),
     (r"UserWarning:\s*$", r".*is not compatible|.*cuda capability|\s*\S.*(?<!locally/)$", _WARNING),
     (r".*ERROR.{1,200}Error loading\s*$", r"\s+\"", _MESSAGE),
@@ -193,13 +182,18 @@ BELOW: tuple[tuple[str, str, str], ...] = (
         r"\s*GPU ?0",
         "the GPUs do not stand below their heading",
     ),
-    (r"(?:CUDA|HIP) kernel errors might be async", r"For debugging", _MESSAGE),
+    (_ASYNC, r"For debugging", _MESSAGE),
     (r".*xFormers was built for:\s*$", r"\s+PyTorch \S+ with", _XFORMERS),
-    (rf"{_P}Attempting uninstall: ", r".*(?:Found existing|Not uninstalling|ERROR)", _PIP),
-    (rf"{_P}Found existing installation: ", r".*(?:[Uu]ninstall|ERROR|WARN|error)", _PIP),
+    (_ATTEMPTING, r".*(?:Found existing|Not uninstalling|ERROR)", _PIP),
+    (_FOUND, r".*(?:[Uu]ninstall|ERROR|WARN|error)", _PIP),
     (
-        rf"{_P}Uninstalling [\w.+-]+:\s*$",
+        _UNINSTALLING,
         r".*(?:Success|ERROR(?!: pip's dep)|WARN|[Rr]emov|Proceed|error|Rolling|Excep)",
+        _PIP,
+    ),
+    (
+        r"(?!.*\(from versions: .*\)).{0,40}Could not find a version that satisfies the requirem",
+        r"(?!)",
         _PIP,
     ),
     (r".*dependency resolver does not currently take into", r".*(?:requires|requirement)", _PIP),
@@ -219,7 +213,7 @@ BELOW: tuple[tuple[str, str, str], ...] = (
     (r"`ptxas` stderr:\s*$", r"ptxas", _MESSAGE),
     (r".*A module that was compiled using NumPy 1\.x cannot be run in", r"NumPy 2", _NUMPY),
     (r".*easiest solution will be to\s*$", r"downgrade", _NUMPY),
-    (r"nvcc: NVIDIA \(R\) Cuda compiler driver", r"Copyright", "what nvcc said was cut"),
+    (r"nvcc: NVIDIA \(R\) Cuda compiler driver", r"Copyright", _NVCC),
     (r"\s*\u00d7 .{1,80} did not run successfully", r"\s*│", _PIP),
 )
 """A line, what the line below it has to be, and what is wrong when it is not."""
@@ -244,7 +238,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     (r"cat /proc/driver/nvidia/version", r"NVRM version|cat: "),
     (r"hostname -I", r"\s*[0-9a-f]{1,4}[.:]"),
     (r"lscpu\s*$", r"\s*Architecture"),
-    (r"(?:rocminfo|rocm-smi|amd-smi)\b", r"\s*\S"),
+    (r"(?:rocminfo|rocm-smi|amd-smi|rocm-sdk)\b", r"\s*\S"),
     (r"kubectl .*\bget\b", r"\s*\S"),
     (r"(?:cat|groups|ls|fi_info|conda list|pip\d? freeze)\b", r"\s*\S"),
 )
@@ -273,15 +267,18 @@ def beside(parts: Sequence[Line], place: int) -> Iterator[str]:
     text = line.text[:600]
     if not _OF_A_FORM.match(text):
         return
-    for pattern, before, what in ABOVE:
-        if re.match(pattern, text) and not re.match(before, above):
-            yield what
-    for pattern, after, what in () if _CUT_ON_PURPOSE.search(line.command) else BELOW:
-        if re.match(pattern, text) and not re.match(after, below.text[:300]):
-            yield what
-    if _RULE.match(text) and not _is_header(above, text):
+    if not _CUT_ON_PURPOSE.search(line.command):
+        yield from _torn(ABOVE, text, above)
+        yield from _torn(BELOW, text, below.text[:300])
+    if re.match(_RULER, text) and not _is_header(above, text):
         yield "the header of a listing does not stand above its rows"
     yield from _conda_head(text, above, below.text[:300])
+
+
+def _torn(rows: Sequence[tuple[str, str, str]], text: str, next_to_it: str) -> Iterator[str]:
+    for pattern, neighbour, what in rows:
+        if re.match(pattern, text) and not re.match(neighbour, next_to_it):
+            yield what
 
 
 def _answered(typed: str, below: Line, *, last: bool) -> bool:
@@ -293,9 +290,6 @@ def _answered(typed: str, below: Line, *, last: bool) -> bool:
             return False
     echo = machine.ECHO.match(typed)
     return not echo or (shown and machine.fits(echo[1], below.text.strip()))
-
-
-_RULE = re.compile(r"\s{0,4}-{3,}\s+-{3,}(?:\s+-{3,})*\s*$")
 
 
 def _is_header(above: str, rule: str) -> bool:
@@ -315,18 +309,16 @@ _HASH = re.compile(r"#\s*$")
 
 def _conda_head(text: str, above: str, below: str) -> Iterator[str]:
     """Look at the three lines above the rows of ``conda list``."""
-    rows = "the rows of a conda listing are not below its header"
-    head = "of which environment a conda listing is does not stand above it"
     is_row = conda.row(below, strict=False) is not None
     beneath = is_row or _HASH.match(below) or _COLUMNS.match(below)
     if (_ENVIRONMENT.match(text) and not beneath) or (
         _COLUMNS.match(text) and not is_row and not re.match(r"[#-]", below)
     ):
-        yield rows
+        yield _CONDA_ROWS
     elif re.match(r"# packages in environment at \S", text) and _COLUMNS.match(below):
-        yield rows  # conda prints a "#" between them
+        yield _CONDA_ROWS  # conda prints a "#" between them
     elif _HASH.match(text):
         if _ENVIRONMENT.match(above) and not _COLUMNS.match(below):
-            yield rows
+            yield _CONDA_ROWS
         elif not _ENVIRONMENT.match(above) and (_COLUMNS.match(below) or is_row):
-            yield head
+            yield _CONDA_HEAD

@@ -92,6 +92,7 @@ NEEDS = {
 
 def read(lines: Sequence[Line]) -> Iterator[Said]:
     """Yield what the listings and the lines about packages in *lines* say."""
+    lines = list(_without_pips_own(lines))
     at = 0
     while at < len(lines):
         line = lines[at]
@@ -112,6 +113,17 @@ def read(lines: Sequence[Line]) -> Iterator[Said]:
     yield from _json(lines)
     yield from _frozen(lines)
     yield from _poetry(lines)
+
+
+def _without_pips_own(lines: Sequence[Line]) -> Iterator[Line]:
+    """Leave out what ``pip debug`` lists of the packages that pip has inside itself."""
+    inside = False
+    for line in lines:
+        inside = line.text.startswith("vendored library versions:") or (
+            inside and line.text[:1] == " "
+        )
+        if not inside:
+            yield line
 
 
 def is_known_row(text: str) -> bool:

@@ -23,6 +23,9 @@ _TOLD = re.compile(
     rf"(?i)\s{{0,4}}(?:[-*] )?python(?:[ _]version)?(?: ?[:=]| is|"
     rf" -) ?(?:python )?v?({NUMBER})(?![\w.])(?P<rest>.{{0,120}})"
 )
+_UV = re.compile(
+    rf"\s{{0,4}}Using (?:C|c)?[Pp]ython ({NUMBER})(?: interpreter at: \S|\s*$| environment)"
+)
 _HAVE = re.compile(rf"Python {{1,4}}\S+ \(you have ({NUMBER})\)")
 _XFORMERS = re.compile(rf"(?:PyTorch|torch) [^\n(]{{1,60}}\(you have ({DOTTED})\)")
 _TORCH_TOLD = re.compile(
@@ -129,6 +132,8 @@ def _told(text: str, number: int) -> Iterator[Said]:
         yield Said("torch.version", have[1], "a message of xFormers", PRINTED, number)
     elif have := _HAVE.search(text):
         yield Said("interpreter.version", have[1], "a message of xFormers", PRINTED, number)
+    elif uv := _UV.match(text):
+        yield Said("interpreter.version", uv[1], "uv", PRINTED, number)
     elif alone := _ALONE.match(text):
         weight = LISTED if text.strip() == f"Python {alone[1]}" else TOLD
         yield Said("interpreter.version", alone[1], "Python --version", weight, number)
@@ -248,7 +253,9 @@ def _value(  # noqa: PLR0911 - one answer for each kind of value
         name = text.strip("'\"")
         return (
             name
-            if re.search(r"[A-Za-z]{2}", name) and len(name) < LONGEST_NAME and ":" not in name
+            if re.search(r"[A-Za-z]{2}", name)
+            and len(name) < LONGEST_NAME
+            and not re.search(r"[:\"<>=]|^(?:True|False|None)$", name)
             else _NOT
         )
     if fact == "platform.machine":

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from torchdoctor.facts import Symptom
-from torchdoctor.reading.pasted import embedded, normalise
+from torchdoctor.reading.pasted import embedded, normalise, report_words
 from torchdoctor.reading.pasted.said import PRINTED, Said
 
 LAYOUT = "a report of torchdoctor"
@@ -22,7 +22,8 @@ MOST_LINES = 5_000
 MOST_ABOVE = 40
 LONGEST_SUMMARY = 4_000
 
-_HINTS = ("certain", "likely", "possible", "checks: ", "torchdoctor")
+_HINTS = ("certain", "likely", "possible", "checks: ", "torchdoctor", "\u9879\u68c0\u67e5")
+"""One of these is in every report; the last one is "checks" in Chinese."""
 _FINDING = r"[a-z0-9]{1,40}(?:-[a-z0-9]{1,40}){0,12}"
 _SEVERITY = r"(?P<severity>error|warning|note) (?:·|-) (?P<confidence>certain|likely|possible)"
 _MARK = "(?:[\u2717x!-])"
@@ -51,12 +52,12 @@ _PROMPT = re.compile(r".{0,200}\btorchdoctor(?:\.pyz)?(?:\.exe)? (?:check|instal
 _ABOUT = re.compile(r"(?P<label>at|cause|seen|then) {2,6}(?P<text>\S.*)")
 _NOTE = re.compile(r"Note: (?P<text>.*)")
 _NOTE_NAME = re.compile(rf"(?P<summary>.*)\((?P<name>{_FINDING})\)$")
-_THEN = re.compile(rf"(?P<name>{_FINDING}): ")
+_THEN = re.compile(rf"(?P<name>{_FINDING})(?:: |\uff1a)")
 _CAUSES = re.compile(r"[-*\u2022] because of: (?P<text>.*)")
 _LAST = re.compile(r"More: {1,3}torchdoctor explain ")
 _ORIGIN = re.compile(r"Looked at: ")
 _LABELS = re.compile(
-    rf"Do this$|Note: |Not told:|Not read: |Looked at: |Clear: |{_MARK} {_FINDING}: |"
+    rf"Do this$|Note: |Not told:|Not read: |Looked at: |Clear: |{_MARK} {_FINDING}(?:: |\uff1a)|"
     r"and [0-9,]{1,9} more "
 )
 _STEP = re.compile(r"[0-9]{1,3}\.(?: |$)")
@@ -66,7 +67,7 @@ _OPEN = re.compile(
     r"[0-9,]{1,9} checks?: "
 )
 """What begins a sentence that may go on in the next line without a mark."""
-_OTHERS = re.compile(r" And [0-9]{1,6} more\.$")
+_BRACKETS = (("(", ")"), ("\uff08", "\uff09"))
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 
 
@@ -101,7 +102,7 @@ def take(text: str, source: str) -> tuple[str, tuple[Symptom, ...], tuple[Said, 
     if not any(hint in text for hint in _HINTS):
         return text, (), ()
     lines = list(normalise.clean(text))
-    reports = list(_reports(lines))
+    reports = list(_reports([report_words.in_english(line) for line in lines]))
     if not reports:
         return text, (), ()
     symptoms: list[Symptom] = []
@@ -294,7 +295,8 @@ class _Body:
             self._open += f" {line}"
         else:
             return self._is_between(at)
-        if self._open.endswith((".", ":")) and self._open.count("(") <= self._open.count(")"):
+        ends = self._open.endswith((".", ":", "\u3002", "\uff1a"))
+        if ends and all(self._open.count(a) <= self._open.count(b) for a, b in _BRACKETS):
             self._open = ""
         return True
 
@@ -346,7 +348,7 @@ def _indent(line: str) -> int:
 
 
 def _joined(lines: Sequence[str]) -> str:
-    return " ".join(" ".join(lines).split())[:LONGEST_SUMMARY]
+    return report_words.joined(" ".join(" ".join(lines).split()))[:LONGEST_SUMMARY]
 
 
 def _unescaped(text: str) -> str:
@@ -357,11 +359,11 @@ def _symptoms(report: _Report, source: str) -> Iterator[Symptom]:
     named = [finding for finding in report.findings if finding.name]
     folded = {name: finding.name for finding in named for name in finding.consequences}
     for place, finding in enumerate(named):
-        summary = " ".join(finding.summary)
+        summary = report_words.joined(" ".join(finding.summary))
         if finding.severity == "note" and finding.title.startswith("Note: "):
             summary = summary.removesuffix(f"({finding.name})").strip()
         if not summary and place == 0:
-            summary = _OTHERS.sub("", report.headline)
+            summary = report_words.others().sub("", report.headline)
         # What explains it may have been folded under another, which explains both.
         causes = [*finding.causes, *(folded[c] for c in finding.causes if c in folded)]
         values = {

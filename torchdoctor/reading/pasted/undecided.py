@@ -6,7 +6,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, starmap
 
-from torchdoctor.facts import Build, Conda, Driver, Gpu, ImportTrial, Interpreter, Module, Symptom
+from torchdoctor.facts import (
+    Build,
+    Conda,
+    Driver,
+    Gpu,
+    ImportTrial,
+    Interpreter,
+    Module,
+    Runtime,
+    Symptom,
+)
 from torchdoctor.reading.pasted import report
 from torchdoctor.reading.pasted.lines import Line
 from torchdoctor.reading.pasted.said import normal
@@ -145,7 +155,9 @@ def _of_messages(
     names = {symptom.name for symptom in symptoms}
     torch = isinstance(fields.get("torch"), Build)
     gpus = bool(fields.get("gpus"))
-    built_for = "gpu-not-in-build" in names
+    runtime = fields.get("runtime")
+    listed = isinstance(runtime, Runtime) and bool(runtime.arch_list)
+    built_for = "gpu-not-in-build" in names or (listed and gpus)
     if names & _NEEDS_GPU and not built_for and not (torch and gpus):
         lacking = " and ".join(
             what for what, known in (("which GPU", gpus), ("which torch", torch)) if not known

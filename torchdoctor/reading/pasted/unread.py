@@ -46,7 +46,7 @@ _OWN = re.compile(
 _OPENING = "Collecting environment information..."
 _ORDERED = re.compile(rf"\s{{0,12}}({'|'.join(map(re.escape, _ORDER))})(?: PyTorch)?\s{{0,32}}:")
 _FRAME = re.compile(r'\s{0,8}File "[^"\n]{1,500}", (?:line \d|in )')
-_START = re.compile(r"\s{0,8}(?:\S{0,12} )?Traceback \(most recent call last\)")
+_START = re.compile(r"(?:\s{0,8}(?:\S{0,12} )?|.{0,120}: )Traceback \(most recent call last\)")
 _FIRST = re.compile(r".{0,40}?(?:\bFile |\bCell |<ipython-input)|\s*\|?\s*$")
 """What stands below the head of a traceback, also in notebooks and behind the number of a rank."""
 _FEWEST = 4

@@ -1,27 +1,8 @@
-"""Every row of symptoms_running.toml against a message that it knows and one that it must not."""
+"""Samples of the rows of symptoms_running.toml."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from typing import NamedTuple
-
-import pytest
-
-from torchdoctor.facts import Symptom
-from torchdoctor.reading.traceback import symptoms
-from torchdoctor.tables import load
-from torchdoctor.tables import symptoms as table
-
-ROWS = load("symptoms_running")["symptom"]
-
-
-class Sample(NamedTuple):
-    name: str
-    fires: str
-    values: Mapping[str, str]
-    near_miss: str
-
+from tests.tables.symptom_samples import Sample
 
 SAMPLES = [
     Sample(
@@ -918,64 +899,48 @@ SAMPLES = [
         {"error": "LibMambaUnsatisfiableError"},
         "PackageNotInstalledError: Package is not installed",
     ),
+    Sample(
+        "nccl-no-interface",
+        "[0] include/socket.h:311 WARN Socket creation failed : Address family not supported by "
+        "protocol",
+        {},
+        "socket: Address family not supported by protocol",
+    ),
+    Sample(
+        "nccl-connect-failed",
+        "NCCL WARN socketPollConnect: Connect to 10.0.0.4<56849> returned 113(No route to host) "
+        "errno 115(Operation now in progress)",
+        {"peer": "10.0.0.4<56849>", "reason": "No route to host"},
+        "curl: (7) Failed to connect to 10.0.0.4 port 80: No route to host",
+    ),
+    Sample(
+        "collective-on-cpu",
+        "RuntimeError: No backend type associated with device type cpu",
+        {"device": "cpu"},
+        "RuntimeError: No backend type associated with device type mps",
+    ),
+    Sample(
+        "gloo-device-unsupported",
+        "RuntimeError: makeDeviceForHostname(): unsupported gloo device",
+        {},
+        "RuntimeError: unsupported device type gloo",
+    ),
+    Sample(
+        "hang-told", "It is frozen at the first step", {}, 'File "<frozen importlib._bootstrap>"'
+    ),
+    Sample(
+        "nvrtc-failed",
+        "nvrtc: error: failed to open nvrtc-builtins64_116.dll.",
+        {
+            "reason": "failed to open nvrtc-builtins64_116.dll",
+            "library": "nvrtc-builtins64_116.dll",
+        },
+        "nvrtc-builtins64_116.dll is there",
+    ),
+    Sample(
+        "nvidia-smi-hangs",
+        "since this morning nvidia-smi hangs, too",
+        {},
+        "I ran nvidia-smi while the training hangs",
+    ),
 ]
-
-
-def named(found: tuple[Symptom, ...], name: str) -> list[Mapping[str, str]]:
-    return [symptom.values for symptom in found if symptom.name == name]
-
-
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda s: f"{s.name}: {s.fires[:40]!r}")
-def test_a_row_takes_its_message_and_leaves_the_near_miss(sample: Sample) -> None:
-    assert named(symptoms(sample.fires, "a test"), sample.name) == [sample.values]
-    assert named(symptoms(sample.near_miss, "a test"), sample.name) == []
-
-
-each = pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['name']}: {row['regex'][:40]}")
-
-
-@each
-def test_each_row_has_a_sample_of_its_own(row: dict[str, str]) -> None:
-    def first_to_take(sample: Sample) -> object:
-        rows = (r for r in ROWS if r["name"] == sample.name)
-        return next((r for r in rows if re.search(r["regex"], sample.fires, re.MULTILINE)), None)
-
-    assert any(first_to_take(sample) is row for sample in SAMPLES if sample.name == row["name"])
-
-
-@each
-def test_each_row_is_well_formed(row: dict[str, object]) -> None:
-    known = {"name", "hints", "regex", "set", "source", "versions", "lasting", "echo", "told"}
-    known.add("counted")
-    assert set(row) <= known
-    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", str(row["name"]))
-    assert row["source"]
-    assert row["hints"]
-    re.compile(str(row["regex"]))
-    versions = str(row.get("versions", "torch >= 1.0"))
-    assert re.fullmatch(r"(torch|nccl) (<|>=) \d+\.\d+(\.\d+)?", versions)
-
-
-@each
-def test_each_repetition_in_a_row_is_bounded(row: dict[str, str]) -> None:
-    regex = re.sub(r"\\.|\[(?:\\.|[^\]])*\]", "x", row["regex"])
-    assert not re.search(r"[*+]|\{\d*,\}", regex)
-
-
-def test_two_wordings_of_one_message_say_which_releases_print_them() -> None:
-    ranges = {row.get("versions") for row in ROWS if row["name"] == "duplicate-gpu"}
-    assert ranges == {"nccl < 2.30.3", "nccl >= 2.30.3"}
-
-
-def test_rows_of_one_name_agree_on_what_kind_of_message_it_is() -> None:
-    for key in ("lasting", "echo", "told"):
-        by_name: dict[str, set[bool]] = {}
-        for row in ROWS:
-            by_name.setdefault(row["name"], set()).add(bool(row.get(key)))
-        assert [name for name, kinds in by_name.items() if len(kinds) > 1] == []
-
-
-def test_an_echo_lasts_and_is_no_word_of_people() -> None:
-    assert table.echoes() <= table.lasting()
-    assert not table.echoes() & table.told()
-    assert {"hang-told", "p2p-off-helps"} <= table.told()

@@ -1,0 +1,54 @@
+"""The environment is as the lock file says that worked (``--lock``).
+
+How it shows: what ran yesterday, or on the machine beside it, fails or gives other numbers here.
+
+Why: an upgrade, another image or another machine brought other versions. A lock file holds what a
+working environment was like: torch and what it brings along, Python, driver, GPUs, and the
+variables that steer NCCL and torch.
+
+How to tell: unlike a requirements file it also holds what no package says. A newer driver, more
+GPUs and another patch release of Python count as the same.
+
+The fix: install the versions that the file holds, or make a new lock once this environment is the
+one to keep: ``torchdoctor lock -o torchdoctor.lock``. Source: the file given with ``--lock``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchdoctor.facts import Expectation, Facts
+from torchdoctor.model import SEVERITIES, CannotTell, Evidence, Finding
+
+FAMILY = "system"
+FINDS = ("lock-unmet",)
+
+PACKAGES = "packages."
+NAMED = 3
+
+
+def check(expectation: Expectation, facts: Facts) -> Iterator[Finding]:
+    """Compare the facts with those of the lock file."""
+    if not expectation.lock:
+        return
+    from torchdoctor import lock, steps  # noqa: PLC0415 - few checks are given a lock file
+
+    found = list(lock.differences(expectation.lock, facts))
+    if found:
+        versions = {
+            d.fact.removeprefix(PACKAGES): d.was
+            for d in found
+            if d.fact.startswith(PACKAGES) and d.was != "none" and " " not in d.was
+        }
+        named = [f"{d.fact} is {d.now} and was {d.was}" for d in found[:NAMED]]
+        more = f", and {len(found) - NAMED} more" if len(found) > NAMED else ""
+        why = "They are the versions that the lock file holds."
+        yield Finding(
+            "lock-unmet",
+            min((d.severity for d in found), key=SEVERITIES.index),
+            f"This is not the environment of the lock file: {'; '.join(named)}{more}.",
+            tuple(Evidence(d.fact, f"{d.now} (locked: {d.was})", "the lock file") for d in found),
+            (steps.restore(facts, versions, why=why),) if versions else (),
+        )
+    elif open_ := lock.untold(expectation.lock, facts):
+        raise CannotTell(f"nobody told of {', '.join(open_[:NAMED])}")

@@ -1,0 +1,8 @@
+"""All recipes of the laboratory."""
+
+from __future__ import annotations
+
+from tests.lab.installs import OLD
+from tests.lab.recipes import RECIPES
+
+__all__ = ("OLD", "RECIPES")

@@ -1,0 +1,1 @@
+"""Checks of one company, as plug-ins of torchdoctor."""

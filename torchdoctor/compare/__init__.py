@@ -1,0 +1,1 @@
+"""What differs between machines, or between yesterday and today."""

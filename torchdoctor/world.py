@@ -1,0 +1,183 @@
+"""Where steps lead: the facts after them, and what the checks and common sense say stands then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+
+from torchdoctor import standing
+from torchdoctor.facts import Facts
+from torchdoctor.model import Finding, Outcome, Step
+from torchdoctor.ranking import findings_of, ranked
+from torchdoctor.registry import Check
+from torchdoctor.replay import Replay
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Where some steps lead."""
+
+    facts: Facts
+    pending: tuple[Finding, ...]
+    steps: tuple[Step, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+    standing: tuple[Finding, ...] = ()
+    """Those of ``pending`` that the checks do not see any more, but that no step has cured."""
+    cured: tuple[tuple[Finding, Mapping[str, str]], ...] = ()
+    """Those that were cured, with what the step for them put in place."""
+
+    @property
+    def worth(self) -> tuple[int, int, int, int]:
+        """Return what is to be as small as can be, the weightiest first."""
+        return (*weight_of(self.pending), self.cost, len(self.steps))
+
+    @property
+    def cost(self) -> int:
+        """Return what the steps cost together."""
+        return sum(step.cost for step in self.steps)
+
+    def least(self) -> int:
+        """Return the cost that no plan by this way can be below."""
+        taken = {step.name for step in self.steps}
+        more = (s.cost for f in self.pending for s in f.steps if s.name not in taken)
+        return self.cost + min(more, default=0)
+
+
+class World:
+    """What becomes of a machine: each way is gone once, whoever asks where it leads."""
+
+    def __init__(self, checks: Mapping[str, Check], start: State) -> None:
+        """Begin at *start*, where *checks* said its outcomes."""
+        self._checks = checks
+        self._replay = Replay(checks)
+        self._replay.told(start.facts, start.outcomes)
+        self._makers: dict[str, list[Check]] = {}
+        for check in checks.values():
+            for name in check.names:
+                self._makers.setdefault(name, []).append(check)
+        self._start = start.facts
+        self._barred: Callable[[Step], bool] = lambda _step: False
+        self._known: dict[tuple[int, ...], State] = {}
+        self._facts: dict[tuple[int, ...], tuple[Step, Facts]] = {}
+        self._touched: dict[tuple[int, int], tuple[Step, Facts, Mapping[str, str]]] = {}
+
+    def without(self, barred: Callable[[Step], bool]) -> World:
+        """Return this world, in which no step is offered that is *barred*."""
+        other, mine = copy(self), self._barred
+        other._barred = lambda step: mine(step) or barred(step)  # noqa: SLF001 - it is one of us
+        return other
+
+    def unseen(self, state: State) -> set[str]:
+        """Return the findings that a check might have made at *state*, if it could have told."""
+        return {
+            name
+            for outcome in state.outcomes
+            if outcome.status in {"moot", "unknown"} or outcome.reason
+            for name in self._checks[outcome.check].names
+        }
+
+    def offered(self, finding: Finding) -> tuple[Step, ...]:
+        """Return the steps that may be taken for *finding*, the cheapest first."""
+        allowed = (step for step in finding.steps if not self._barred(step))
+        return tuple(sorted(allowed, key=lambda step: step.cost))
+
+    def after(self, state: State, *steps: Step) -> State:
+        """Return where *steps*, one after the other, lead from *state*."""
+        for step in steps:
+            way = (*state.steps, step)
+            key = tuple(map(id, way))
+            if key not in self._known:
+                self._known[key] = self._one(state, step, way, key)
+            state = self._known[key]
+        return state
+
+    def lasts(self, steps: Iterable[Step], findings: Iterable[Finding]) -> bool:
+        """Tell whether one of *findings* is surely there after *steps* alone.
+
+        It costs less than to go that way, as only the checks that make them are asked.
+        """
+        facts = self._start
+        key: tuple[int, ...] = ()
+        for step in steps:
+            key = (*key, id(step))
+            facts = self._effect(facts, step, key)
+        tried = standing.as_tried(self._start, facts)
+        return any(
+            self._is_seen(finding, facts) and (tried is facts or self._finds(finding, tried))
+            for finding in findings
+        )
+
+    def touched(self, step: Step, facts: Facts) -> Mapping[str, str]:
+        """Return what *step* puts in place anew on *facts*, or takes away."""
+        key = id(step), id(facts)
+        if key not in self._touched:  # with both, so that the ids stay theirs
+            self._touched[key] = step, facts, standing.touched(step, facts)
+        return self._touched[key][2]
+
+    def _effect(self, facts: Facts, step: Step, key: tuple[int, ...]) -> Facts:
+        if key not in self._facts:
+            self._facts[key] = step, step.effect(facts)
+        return self._facts[key][1]
+
+    def _one(self, state: State, step: Step, way: tuple[Step, ...], key: tuple[int, ...]) -> State:
+        facts = self._effect(state.facts, step, key)
+        outcomes = self._replay.run(facts, state.facts)
+        seen = pending_of(outcomes)
+        tried = standing.as_tried(self._start, facts)
+        done = self.touched(step, state.facts)
+        if not standing.is_new_torch(done):  # what an import showed holds on
+            old = names_of(state.pending)
+            seen = tuple(f for f in seen if f.name in old or self._finds(f, tried))
+        found = names_of(seen)
+        undone = [f for f, before in state.cured if standing.undoes(done, before)]
+        gone = [f for f in (*state.pending, *undone) if f.name not in found]
+        stand = standing.standing(gone, step, state.facts, tried, self._finds, self.touched)
+        open_ones = found | names_of(stand)
+        return State(
+            facts,
+            pending=ranked((*seen, *stand)) if stand else seen,
+            steps=way,
+            outcomes=outcomes,
+            standing=stand,
+            cured=(
+                *((f, before) for f, before in state.cured if f not in undone),
+                *((f, done) for f in gone if f.name not in open_ones),
+            ),
+        )
+
+    def _finds(self, finding: Finding, facts: Facts) -> bool:
+        return any(
+            other.name == finding.name
+            for check in self._makers.get(finding.name, ())
+            for other in self._replay.look(check, facts, self._start).findings
+        )
+
+    def _is_seen(self, finding: Finding, facts: Facts) -> bool:
+        """Tell whether a run of all checks on *facts* surely makes *finding* above a note."""
+        return any(
+            other.name == finding.name and other.severity != "note"
+            for check in self._makers.get(finding.name, ())
+            if not check.echoes and not any(self._errs(name, facts) for name in check.after)
+            for other in self._replay.look(check, facts, self._start).findings
+        )
+
+    def _errs(self, name: str, facts: Facts) -> bool:
+        check = self._checks.get(name)
+        said = self._replay.look(check, facts, self._start).findings if check else ()
+        return any(finding.severity == "error" for finding in said)
+
+
+def pending_of(outcomes: Iterable[Outcome]) -> tuple[Finding, ...]:
+    """Return the findings in *outcomes* that want a step, the first to look at first."""
+    return tuple(f for f in findings_of(outcomes) if f.severity != "note")
+
+
+def weight_of(findings: Sequence[Finding]) -> tuple[int, int]:
+    """Return how many errors are left, and how many findings at all."""
+    return sum(f.severity == "error" for f in findings), len(findings)
+
+
+def names_of(findings: Iterable[Finding]) -> set[str]:
+    """Return the names of *findings*."""
+    return {finding.name for finding in findings}
