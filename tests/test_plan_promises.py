@@ -120,7 +120,9 @@ def broken_promises(facts: Facts, number: int) -> list[str]:
         "adds something": set(left) - set(names(found)) - hidden(outcomes),
         "is worse than doing nothing": weight(made.remaining) > weight(found),
         "has a step that clears nothing": [s.step.name for s in made.steps if not s.clears],
-        "leaves what a step of its own would cure": curable(made, end, fresh, look),
+        "leaves what a step of its own would cure": curable(
+            made, end, fresh, look, set(names(found)) | hidden(outcomes)
+        ),
         "makes a check crash": [o.check for o in made.outcomes if o.status == "crashed"],
         "differs with the order of the checks": _in_another_order(facts, made, number),
     }
@@ -142,8 +144,13 @@ def hides(facts: Facts, made: Plan, end: Facts, fresh: list[Finding]) -> set[str
     return unsaid & set(names(found_in(standing.as_tried(facts, end))))
 
 
-def curable(made: Plan, end: Facts, fresh: list[Finding], look: Look) -> list[str]:
-    """Return the steps that a plan leaves out although they cure what is seen, and undo nothing."""
+def curable(
+    made: Plan, end: Facts, fresh: list[Finding], look: Look, before: set[str]
+) -> list[str]:
+    """Return the steps that a plan leaves out although they cure what is seen, and undo nothing.
+
+    One that brings something which was not there *before* is rightly left out.
+    """
     taken = [planned.step for planned in made.steps]
     done: dict[str, str] = {}
     for step in taken:
@@ -155,7 +162,8 @@ def curable(made: Plan, end: Facts, fresh: list[Finding], look: Look) -> list[st
         for step in finding.steps
         if step.name not in {s.name for s in taken}
         and not standing.undoes(standing.touched(step, end), done)
-        and weight(look(step.effect(end))) < weight(fresh)
+        and weight(then := look(step.effect(end))) < weight(fresh)
+        and set(names(then)) <= before
     ]
 
 

@@ -43,11 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="try a real all_reduce, too, on this many ranks (default: as many as suit)",
     )
     output.options(parser)
-    parser.add_argument(
-        "--fail-on",
-        choices=("error", "warning", "never"),
-        help="what makes the exit code 1 (default: error, or what the policy says)",
-    )
+    output.fail_on(parser, " (default: error, or what the policy says)", default=None)
     parser.add_argument(
         "--strict", action="store_true", help="exit with 3 when something could not be told"
     )

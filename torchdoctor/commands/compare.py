@@ -31,12 +31,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="compare facts only; do not judge each machine (a quarter faster)",
     )
     output.options(parser)
-    parser.add_argument(
-        "--fail-on",
-        choices=("error", "warning", "difference", "never"),
-        default="error",
-        help="what makes the exit code 1: a finding (of two: a new one), or any difference "
-        "(default: error)",
+    output.fail_on(
+        parser,
+        ": a finding (of two: a new one), or any difference (default: error)",
+        also=("difference",),
     )
     parser.add_argument(
         "--strict", action="store_true", help="exit with 3 when an input could not be read"

@@ -43,12 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--all", action="store_true", help="name the interpreters without a torch, too"
     )
     output.options(parser)
-    parser.add_argument(
-        "--fail-on",
-        choices=("error", "warning", "never"),
-        default="error",
-        help="what makes the exit code 1 (default: error)",
-    )
+    output.fail_on(parser)
 
 
 def execute(args: argparse.Namespace) -> int:

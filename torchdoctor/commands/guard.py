@@ -30,12 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     looking.options(parser)
     output.options(parser)
-    parser.add_argument(
-        "--fail-on",
-        choices=("error", "warning", "never"),
-        default="error",
-        help="what makes the exit code 1 (default: error); a command that fails does, too",
-    )
+    output.fail_on(parser, " (default: error); a command that fails does, too")
     parser.add_argument(
         "command",
         nargs=argparse.REMAINDER,

@@ -46,12 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-ras", action="store_true", help="do not ask NCCL's RAS")
     output.options(parser)
-    parser.add_argument(
-        "--fail-on",
-        choices=("error", "warning", "never"),
-        default="error",
-        help="what makes the exit code 1 (default: error)",
-    )
+    output.fail_on(parser)
     parser.add_argument(
         "--strict", action="store_true", help="exit with 3 when it could not be told"
     )

@@ -66,12 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--fix", action="store_true", help="mend what is mechanical, in the files themselves"
     )
     output.options(parser)
-    parser.add_argument(
-        "--fail-on",
-        choices=("error", "warning", "never"),
-        default="error",
-        help="what makes the exit code 1 (default: error)",
-    )
+    output.fail_on(parser)
     parser.add_argument(
         "--strict", action="store_true", help="exit with 3 when a file could not be read"
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.model import DoctorError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from torchdoctor.report.document import Report
     from torchdoctor.report.words import Shell
@@ -35,6 +35,22 @@ def options(parser: argparse.ArgumentParser) -> None:
         "--lang",
         choices=("en", "zh", "zh_CN"),
         help="the language of the report (default: the locale's; JSON is English unless asked)",
+    )
+
+
+def fail_on(
+    parser: argparse.ArgumentParser,
+    more: str = "",
+    *,
+    also: Sequence[str] = (),
+    default: str | None = "error",
+) -> None:
+    """Add --fail-on, with what else it takes (*also*) and what else its help says (*more*)."""
+    parser.add_argument(
+        "--fail-on",
+        choices=("error", "warning", *also, "never"),
+        default=default,
+        help=f"what makes the exit code 1{more or ' (default: error)'}",
     )
 
 

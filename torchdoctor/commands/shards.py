@@ -66,12 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--timeout", type=float, default=120.0, metavar="S", help="seconds for each rank"
     )
     output.options(parser)
-    parser.add_argument(
-        "--fail-on",
-        choices=("error", "warning", "never"),
-        default="error",
-        help="what makes the exit code 1 (default: error)",
-    )
+    output.fail_on(parser)
 
 
 def _setup_options(group: argparse._ArgumentGroup) -> None:

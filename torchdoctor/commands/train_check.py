@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--eject", metavar="DIR", help="only write the training program there, to be copied")
     add("--plot", metavar="FILE", help="write a page of HTML there")
     output.options(parser)
-    add("--fail-on", choices=("error", "warning", "never"), default="error")
+    output.fail_on(parser)
     add("--strict", action="store_true", help="exit with 3 when a proof could not be tried")
 
 
