@@ -24,3 +24,28 @@ def test_json_and_a_quiet_answer_need_no_rich(render: str, without: tuple[str, .
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert answer.stdout.splitlines()[-1] == "[]"
+
+
+HEAVY = (
+    *(
+        "torchdoctor.reading.pasted",
+        "torchdoctor.inputs",
+        "torchdoctor.compare",
+        "torchdoctor.lint",
+    ),
+    *("torchdoctor.hang", "torchdoctor.training", "torchdoctor.distributed.", "importlib.metadata"),
+    *("torchdoctor.windows", "torchdoctor.redact", "torchdoctor.shards", "argcomplete"),
+)
+"""What a quick look at a live machine has no use for."""
+
+
+def test_a_quick_look_reads_no_texts_and_compares_nothing() -> None:
+    code = (
+        "import sys; from torchdoctor import cli; "
+        "cli.main(['check', '--no-import', '--quiet', '--python', sys.executable]); "
+        f"print([m for m in sys.modules if m.startswith({HEAVY!r})])"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.splitlines()[-1] == "[]"

@@ -236,8 +236,7 @@ def _expected(args: argparse.Namespace, snapshot: Snapshot | None = None) -> Exp
 
 
 def _judged(snapshot: Snapshot, args: argparse.Namespace, *, live: bool) -> Look:
-    from torchdoctor import inputs  # noqa: PLC0415 - while the probes run
-    from torchdoctor.reading import machine  # noqa: PLC0415
+    from torchdoctor.reading import machine  # noqa: PLC0415 - while the probes run
 
     if live and args.format in output.PUBLIC:
         from torchdoctor import redact  # noqa: PLC0415 - for what others will read only
@@ -245,7 +244,10 @@ def _judged(snapshot: Snapshot, args: argparse.Namespace, *, live: bool) -> Look
         snapshot = redact.redact(snapshot, **redact.here(os.environ))
     expected = _expected(args, snapshot)
     facts = machine.read(snapshot, expected)
-    inputs.refuse_what_says_nothing(snapshot, facts)
+    if not live:
+        from torchdoctor import inputs  # noqa: PLC0415 - it brings all the readers of texts
+
+        inputs.refuse_what_says_nothing(snapshot, facts)
     return Look(facts, snapshot, live=live)
 
 
