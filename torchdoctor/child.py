@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import hashlib
 import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Any, Literal
 
 KEPT = 64 * 1024
 """How many bytes are kept of each end of a stream."""
@@ -61,6 +62,16 @@ class Run:
     """When it was started: by the monotonic clock, in a snapshot since the look began."""
 
 
+def _sha256() -> Any:  # noqa: ANN401 - hashlib has no name for its type
+    """Return a new SHA-256: Python's own, as hashlib loads OpenSSL, a tenth of a quick look."""
+    name = "_sha2" if sys.version_info >= (3, 12) else "_sha256"
+    try:
+        own = import_module(name)
+    except ImportError:  # another Python than CPython
+        own = import_module("hashlib")
+    return own.sha256()
+
+
 class _Drain(threading.Thread):
     """Read one pipe to its end; keep both ends of it, and the answer lines of a probe."""
 
@@ -75,7 +86,7 @@ class _Drain(threading.Thread):
         self._head = bytearray()
         self._tail = bytearray()
         self._length = 0
-        self._hash = hashlib.sha256()
+        self._hash = _sha256()
         self.data: dict[str, object] = {}
         self.done = threading.Event()
         self.over = threading.Event()

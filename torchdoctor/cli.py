@@ -100,7 +100,9 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"torchdoctor {__version__}")
     verbs = parser.add_subparsers(metavar="VERB", parser_class=Parser)
     asked = next((word for word in words if not word.startswith("-")), None)
-    for verb, name in VERBS.items():
+    # The others are needed only to name them all.
+    wanted = {asked: VERBS[asked]} if asked in VERBS else VERBS
+    for verb, name in wanted.items():
         module = _module(name)
         child = verbs.add_parser(verb, help=module.HELP, allow_abbrev=False)
         if verb == asked:

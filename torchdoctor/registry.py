@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -53,15 +52,14 @@ def of(module: object, name: str | None = None) -> Check:
     It is called *name*, or as the module is.
     """
     run = module.check  # type: ignore[attr-defined]
-    parameters = inspect.signature(run).parameters
+    code, hints = run.__code__, run.__annotations__  # inspect.signature takes ten times as long
+    reads = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     return Check(
         name=name or module.__name__.rpartition(".")[2].replace("_", "-"),  # type: ignore[attr-defined]
         family=module.FAMILY,  # type: ignore[attr-defined]
-        explains=inspect.getdoc(module) or "",
-        reads=tuple(parameters),
-        bears_unknown=frozenset(
-            name for name, p in parameters.items() if "Unknown" in str(p.annotation)
-        ),
+        explains=(module.__doc__ or "").strip(),
+        reads=reads,
+        bears_unknown=frozenset(n for n in reads if "Unknown" in str(hints.get(n, ""))),
         after=getattr(module, "AFTER", ()),
         names=tuple(module.FINDS),  # type: ignore[attr-defined]
         run=run,
