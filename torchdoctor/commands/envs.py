@@ -30,15 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "folders", nargs="*", metavar="FOLDER", help="search these folders for environments, too"
     )
-    parser.add_argument(
-        "--no-import", action="store_true", help="look at files only; do not try to import torch"
-    )
-    parser.add_argument(
-        "--timeout",
-        type=looking.seconds,
-        metavar="S",
-        help="seconds that each probe may take (default: 10, and 60 for an import)",
-    )
+    looking.trial_options(parser)
     parser.add_argument(
         "--all", action="store_true", help="name the interpreters without a torch, too"
     )

@@ -35,17 +35,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         help="the interpreter, or the folder of an environment, to look at (default: the active "
         "environment's)",
     )
-    parser.add_argument(
-        "--no-import",
-        action="store_true",
-        help="look at files and the driver only; do not try to import torch",
-    )
-    parser.add_argument(
-        "--timeout",
-        type=seconds,
-        metavar="S",
-        help="seconds that each probe may take (default: 10, and 60 for an import)",
-    )
+    trial_options(parser)
     parser.add_argument(
         "--verify",
         choices=("quick", "full"),
@@ -64,6 +54,21 @@ def options(parser: argparse.ArgumentParser) -> None:
         "--script",
         metavar="FILE",
         help="the same, after all that this program imports before torch (read, not run)",
+    )
+
+
+def trial_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say whether torch is imported, and how long each probe may take."""
+    parser.add_argument(
+        "--no-import",
+        action="store_true",
+        help="look at files and the driver only; do not try to import torch",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        metavar="S",
+        help="seconds that each probe may take (default: 10, and 60 for an import)",
     )
 
 
