@@ -18,7 +18,6 @@ https://pytorch.org/get-started/previous-versions/, https://github.com/pytorch/p
 from collections.abc import Iterator
 
 from torchdoctor import conda_steps, steps, trials
-from torchdoctor.conda_steps import channel
 from torchdoctor.facts import Conda, CondaPackage, Facts, ImportTrial, Unknown
 from torchdoctor.model import Evidence, Finding
 from torchdoctor.tables import releases
@@ -35,14 +34,14 @@ def check(conda: Conda | None, trial: ImportTrial | Unknown, facts: Facts) -> It
     torch = _named(conda, ("pytorch",))
     if not torch:
         return
-    home = channel(torch[0].channel)
+    home = conda_steps.channel(torch[0].channel)
     looked_at: tuple[str, ...] = COMPANIONS
     if home != "pytorch" and not trials.works(trial):
         looked_at += BELOW
-    odd = [p for p in _named(conda, looked_at) if channel(p.channel) != home]
+    odd = [p for p in _named(conda, looked_at) if conda_steps.channel(p.channel) != home]
     if not odd:
         return
-    said = ", ".join(f"{p.name} {p.version} from {channel(p.channel)}" for p in odd[:4])
+    said = ", ".join(f"{p.name} {p.version} from {conda_steps.channel(p.channel)}" for p in odd[:4])
     specs = [f"{home}::{p.name}{_wanted(p.name, torch[0].version)}" for p in odd]
     yield Finding(
         "conda-channel-mix",

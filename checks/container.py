@@ -31,6 +31,7 @@ from torchdoctor.facts import (
     Platform,
     Symptom,
     Unknown,
+    items_of,
 )
 from torchdoctor.model import CannotTell, Commands, Evidence, Finding, Layer, Severity, Step
 from torchdoctor.tables import containers
@@ -72,7 +73,7 @@ def check(
     if isinstance(container, Container) and not wsl1:
         if isinstance(driver, Unknown):
             raise CannotTell(f"driver: {driver.reason}")
-        nodes = () if isinstance(device_nodes, Unknown) else device_nodes
+        nodes = items_of(device_nodes)
         cards = [node for node in nodes if _CARD.fullmatch(node.path)]
         if isinstance(driver, Driver) and driver.kernel_module and driver.library:
             if driver.kernel_module != driver.library and not gpu.answers(driver):
@@ -153,7 +154,7 @@ def _no_libraries(
 def _start(kind: str, facts: Facts) -> Step:
     option = containers.option(kind, "gpus")
     title, bash = containers.start(kind, option) if option else ANY
-    have = () if isinstance(facts.device_nodes, Unknown) else facts.device_nodes
+    have = items_of(facts.device_nodes)
     return steps.restart_container(
         title,
         why="The driver and the device files of the host are passed on when a container starts.",

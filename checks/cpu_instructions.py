@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from torchdoctor import choose, effects, shells, steps
-from torchdoctor.facts import Build, Cpu, Facts, ImportTrial, Platform, Symptom, Unknown
+from torchdoctor.facts import Build, Cpu, Facts, ImportTrial, Platform, Symptom, Unknown, items_of
 from torchdoctor.model import CannotTell, Evidence, Finding, Layer, Step
 
 FAMILY = "system"
@@ -90,7 +90,7 @@ def _illegal(trial: ImportTrial) -> bool:
 
 def _told(symptoms: tuple[Symptom, ...] | Unknown, torch: Build | Unknown | None) -> Symptom | None:
     """Return that a process of the user with torch in it ended so, where none of ours was tried."""
-    for said in () if isinstance(symptoms, Unknown) else symptoms:
+    for said in items_of(symptoms):
         illegal = said.name == "fatal-signal" and said.values.get("kind") == "Illegal instruction"
         if illegal and (isinstance(torch, Build) or "torch" in said.text):
             return said

@@ -34,6 +34,7 @@ from torchdoctor.facts import (
     Runtime,
     Symptom,
     Unknown,
+    items_of,
 )
 from torchdoctor.model import CannotTell, Evidence, Finding, Severity, Step
 from torchdoctor.tables import gpus as table
@@ -80,7 +81,7 @@ def _message(symptoms: tuple[Symptom, ...] | Unknown) -> Symptom | None:
     """Return what a program of the user, or an extension, said of a CPU build."""
     if said := gpu.of_user(symptoms, "not-compiled-with-cuda"):
         return said
-    known = () if isinstance(symptoms, Unknown) else symptoms
+    known = items_of(symptoms)
     return next((s for s in known if s.name == "extension-built-for-other" and _is_cpu(s)), None)
 
 

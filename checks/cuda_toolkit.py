@@ -14,11 +14,10 @@ torch/utils/cpp_extension.py, _check_cuda_version.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-from torchdoctor import effects, gpu, shells, steps
-from torchdoctor.facts import Build, Symptom, Toolkit, Unknown
-from torchdoctor.model import CannotTell, Evidence, Finding, Layer
+from torchdoctor import gpu, steps
+from torchdoctor.facts import Build, Expectation, Symptom, Toolkit, Unknown
+from torchdoctor.model import CannotTell, Evidence, Finding
 
 FAMILY = "system"
 FINDS = ("toolkit-mismatch",)
@@ -28,11 +27,14 @@ def check(
     torch: Build | Unknown | None,
     toolkits: tuple[Toolkit, ...] | Unknown,
     symptoms: tuple[Symptom, ...] | Unknown,
+    expectation: Expectation,
 ) -> Iterator[Finding]:
     """Read what a build said, else compare the majors of the toolkits with the one of torch."""
     if said := gpu.symptom(symptoms, "toolkit-differs", "nvcc-gpu-unsupported"):
         yield _of_build(said)
         return
+    if expectation.profile == "build":
+        return  # build-toolkit looks closer
     if isinstance(torch, Unknown) or isinstance(toolkits, Unknown):
         raise CannotTell("torch or the toolkits are not known")
     known = [toolkit for toolkit in toolkits if toolkit.release]
@@ -68,19 +70,10 @@ def _of_build(said: Symptom) -> Finding:
     if has:
         summary = f"The toolkit is CUDA {has} and torch was built with CUDA {wants}; they have to "
         summary += "be of one major to compile an extension."
-    step = steps.by_hand(
-        "name-fitting-toolkit",
-        f"Install a CUDA {wants or '12.8 or newer'} toolkit and name it for this build",
-        why="nvcc has to be of the CUDA that torch was built with; the driver is not concerned.",
-        layer=Layer.ENVIRONMENT,
-        cost=steps.COMPANION,
-        effect=effects.untried,
-    )
-    folder = f"/usr/local/cuda-{wants}" if wants else "/usr/local/cuda"
     return Finding(
         "toolkit-mismatch",
         "warning",
         summary,
         (Evidence("symptoms", said.text.strip()[:300], said.source),),
-        (replace(step, commands=shells.assign("CUDA_HOME", folder)),),
+        (steps.compiling.toolkit(wants),),
     )

@@ -20,7 +20,16 @@ import re
 from collections.abc import Iterator, Mapping
 
 from torchdoctor import nvidia, steps
-from torchdoctor.facts import Build, Distribution, Facts, Platform, Runtime, Symptom, Unknown
+from torchdoctor.facts import (
+    Build,
+    Distribution,
+    Facts,
+    Platform,
+    Runtime,
+    Symptom,
+    Unknown,
+    items_of,
+)
 from torchdoctor.model import CannotTell, Evidence, Finding, Step
 
 FAMILY = "versions"
@@ -77,7 +86,7 @@ def _wanted(symptom: Symptom) -> str | None:
 def _steps(
     has: str, distributions: tuple[Distribution, ...] | Unknown, facts: Facts
 ) -> Iterator[Step]:
-    known = () if isinstance(distributions, Unknown) else distributions
+    known = items_of(distributions)
     whole = any(d.metadata for d in known)  # they were looked for; a pasted list may be a part
     here = not whole or any(d.name in FASTER_WHISPER for d in known)
     if here and (fitting := CTRANSLATE2.get(has)):

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 
 from packaging.requirements import Requirement
 
-from torchdoctor import effects, requirements, steps, trials
+from torchdoctor import requirements, steps, trials
 from torchdoctor.facts import (
     Build,
     Distribution,
@@ -36,7 +36,7 @@ FINDS = ("dependency-missing",)
 AFTER = ("torch-present",)
 
 SHOWN = 3
-OTHERS = (*effects.FAMILY, "nvidia-", "cuda-", "triton", "pytorch-triton", "rocm", "intel-")
+OTHERS = ("torch", "nvidia-", "cuda-", "triton", "pytorch-triton", "rocm", "intel-")
 NAMES = {"PIL": "pillow", "typing_extensions": "typing-extensions", "yaml": "pyyaml"}
 # What torch and its companions import, and what those import in turn.
 KNOWN = frozenset(

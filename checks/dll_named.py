@@ -44,6 +44,7 @@ from torchdoctor.facts import (
     Symptom,
     Unknown,
     Windows,
+    items_of,
 )
 from torchdoctor.model import Evidence, Finding, Layer
 
@@ -116,13 +117,13 @@ def _of_release(
 def _for_xpu(
     torch: Build | Unknown | None, distributions: tuple[Distribution, ...] | Unknown
 ) -> bool:
-    known = () if isinstance(distributions, Unknown) else distributions
+    known = items_of(distributions)
     brought = any(d.name == IPEX for d in known)
     return brought or (isinstance(torch, Build) and torch.tag == "xpu")
 
 
 def _xpu(own: dlls.Told, facts: Facts) -> Finding:
-    known = () if isinstance(facts.distributions, Unknown) else facts.distributions
+    known = items_of(facts.distributions)
     extension = next((d for d in known if d.name == IPEX), None)
     why = "These packages hold the DLLs of oneAPI that torch for Intel's GPUs is linked to."
     if extension:

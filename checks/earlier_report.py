@@ -14,7 +14,7 @@ Source: torchdoctor/reading/pasted/report.py
 
 from collections.abc import Iterator, Mapping
 
-from torchdoctor.facts import Symptom, Unknown
+from torchdoctor.facts import Symptom, Unknown, items_of
 from torchdoctor.model import (
     CONFIDENCES,
     REPORTED,
@@ -32,7 +32,7 @@ WRONG: Mapping[str, Severity] = {"broken": "error", "degraded": "warning"}
 
 def check(symptoms: tuple[Symptom, ...] | Unknown) -> Iterator[Finding]:
     """Say what a report said."""
-    known = () if isinstance(symptoms, Unknown) else symptoms
+    known = items_of(symptoms)
     for symptom in known:
         if symptom.name == "reported":
             yield from _finding(symptom)

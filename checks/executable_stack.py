@@ -23,7 +23,7 @@ https://github.com/OpenNMT/CTranslate2/issues/1849
 from collections.abc import Iterator
 
 from torchdoctor import effects, loading, places, steps, trials
-from torchdoctor.facts import Facts, ImportTrial, Linux, Symptom, Unknown
+from torchdoctor.facts import Facts, ImportTrial, Linux, Symptom, Unknown, items_of
 from torchdoctor.model import CannotTell, Evidence, Finding, Layer, Step
 
 FAMILY = "system"
@@ -41,7 +41,7 @@ def check(
     """Read the message, or look for the mark in the files that would be loaded."""
     if isinstance(symptoms, Unknown) and not isinstance(linux, Linux):
         raise CannotTell(symptoms.reason)
-    told = () if isinstance(symptoms, Unknown) else symptoms
+    told = items_of(symptoms)
     said = next((s for s in told if s.name == "executable-stack-refused"), None)
     if said:
         file = _path(said.values.get("file", ""), linux)

@@ -34,6 +34,7 @@ from torchdoctor.facts import (
     SoLoad,
     Symptom,
     Unknown,
+    items_of,
 )
 from torchdoctor.model import CannotTell, Evidence, Finding, Layer, Step
 from torchdoctor.tables import load, neighbours, releases
@@ -43,8 +44,8 @@ FINDS = ("ext-abi-mismatch",)
 AFTER = ("torch-present",)
 
 OTHERS = ("torch", "torchvision", "torchaudio", "triton")
-LAST = steps.COMPANION + 2
-"""The cost of going without an extension: above that of having one that fits."""
+WITHOUT = 2
+"""What going without an extension costs more than having one that fits."""
 _LABEL = re.compile(r"(?:pt|torch)(\d)\.?(\d{1,2}?)(?=\.\d|cu|cpu|rocm|cxx|$|\D)")
 _NATIVE = frozenset(
     (
@@ -166,11 +167,11 @@ def _told(
 
     *found* are those that are told already.
     """
-    listed = () if isinstance(distributions, Unknown) else distributions
+    listed = items_of(distributions)
     seen, names = set(found), {d.name for d in listed}
     if any(d.metadata for d in listed):
         return  # they were looked for, and no list that somebody pasted a part of
-    for symptom in () if isinstance(symptoms, Unknown) else symptoms:
+    for symptom in items_of(symptoms):
         values = symptom.values
         built, have = values.get("built", ""), values.get("have", "")
         cpu = bool(built) and have == f"{built.partition('+')[0]}+cpu"
@@ -205,7 +206,7 @@ def _of_told(package: str, built: str, facts: Facts) -> Iterator[Step]:
     ):
         yield steps.change_build(facts, choice, why=f"{package} was built for it.")
     gone = steps.uninstall(facts, package, why="Nothing then loads a part that does not fit.")
-    yield replace(gone, cost=LAST)
+    yield replace(gone, cost=steps.COMPANION + WITHOUT)
 
 
 def _fits(torch: Build, specifier: str) -> bool | None:
@@ -234,7 +235,7 @@ def _by_message(
 ) -> dict[str, Symptom]:
     """Return the distributions whose file a message about torch's symbols names."""
     found: dict[str, Symptom] = {}
-    for symptom in () if isinstance(symptoms, Unknown) else symptoms:
+    for symptom in items_of(symptoms):
         file = symptom.values.get("file", "")
         if symptom.name != "undefined-symbol" or symptom.values.get("family") != "torch":
             continue
@@ -296,7 +297,7 @@ def _steps(torch: Build, d: Distribution, wants: str | None, facts: Facts) -> It
             yield steps.change_build(facts, choice, why=f"{d.name} was built for it.")
             break
     gone = steps.uninstall(facts, d.name, why="Nothing then loads a part that does not fit.")
-    yield replace(gone, cost=LAST)
+    yield replace(gone, cost=steps.COMPANION + WITHOUT)
 
 
 def _pin(name: str, version: str) -> str:

@@ -41,7 +41,6 @@ def check(
     platform: Platform | Unknown,
     container: Container | Unknown | None,
     expectation: Expectation,
-    facts: Facts,
 ) -> Iterator[Finding]:
     """Look for error 802 and for a fabric manager that is stopped."""
     said = gpu.symptom(symptoms, "cuda-system-not-ready")
@@ -59,7 +58,7 @@ def check(
         "running": f"The fabric manager runs and does not serve driver {release}",
     }.get(state or "", "The NVSwitch fabric of this machine is not set up")
     cpu = expectation.accelerator == "cpu"
-    start = _start(driver, release, platform, facts, inside=isinstance(container, Container))
+    start = _start(release, platform, inside=isinstance(container, Container))
     yield Finding(
         "fabric-manager-not-running",
         "note" if cpu else "error",
@@ -70,15 +69,7 @@ def check(
     )
 
 
-def _start(
-    driver: Driver | Unknown | None,
-    release: str | None,
-    platform: Platform | Unknown,
-    facts: Facts,
-    *,
-    inside: bool,
-) -> Step:
-    running = replace(driver, fabric="running") if isinstance(driver, Driver) else facts.driver
+def _start(release: str | None, platform: Platform | Unknown, *, inside: bool) -> Step:
     kinds = () if isinstance(platform, Unknown) else (platform.distribution, *platform.like)
     lines = ["sudo systemctl enable --now nvidia-fabricmanager"]
     if release and "ubuntu" in kinds:
@@ -92,7 +83,15 @@ def _start(
         why="CUDA waits for it on every machine with NVSwitch.",
         layer=Layer.DRIVER,
         cost=steps.COMPANION,
-        effect=effects.change(driver=running),
+        effect=_running,
         bash=() if inside else tuple(lines),
         admin=True,
     )
+
+
+def _running(facts: Facts) -> Facts:
+    """Return *facts* with the fabric manager of the driver that is there by then."""
+    driver = facts.driver
+    if isinstance(driver, Driver):
+        return effects.change(driver=replace(driver, fabric="running"))(facts)
+    return effects.untried(facts)

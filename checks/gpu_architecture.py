@@ -34,6 +34,7 @@ from torchdoctor.facts import (
     Runtime,
     Symptom,
     Unknown,
+    items_of,
 )
 from torchdoctor.model import CannotTell, Evidence, Finding, Severity, Step
 from torchdoctor.tables import gpus as table
@@ -161,7 +162,7 @@ def _code_in(symptoms: tuple[Symptom, ...] | Unknown) -> Code | None:
 
 
 def _warnings(symptoms: tuple[Symptom, ...] | Unknown) -> tuple[Symptom, ...]:
-    known = () if isinstance(symptoms, Unknown) else symptoms
+    known = items_of(symptoms)
     return tuple(s for s in known if s.name == "gpu-not-in-build")
 
 

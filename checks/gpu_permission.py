@@ -31,6 +31,7 @@ from torchdoctor.facts import (
     Runtime,
     Symptom,
     Unknown,
+    items_of,
 )
 from torchdoctor.model import CannotTell, Evidence, Finding, Layer, Severity, Step
 from torchdoctor.tables import containers
@@ -93,7 +94,7 @@ def check(
 
 def _open_here(said: Symptom, nodes: tuple[DeviceNode, ...] | Unknown) -> bool:
     """Tell whether the file that *said* names may be opened now."""
-    known = () if isinstance(nodes, Unknown) else nodes
+    known = items_of(nodes)
     return any(node.path == said.values.get("file") and node.allowed for node in known)
 
 
@@ -139,7 +140,7 @@ def _let_in(file: str, container: Container | Unknown | None) -> Step:
 
 
 def _open(shut: list[DeviceNode], container: Container | Unknown | None, facts: Facts) -> Step:
-    have = () if isinstance(facts.device_nodes, Unknown) else facts.device_nodes
+    have = items_of(facts.device_nodes)
     opened = tuple(replace(node, allowed=True) if node in shut else node for node in have)
     effect = effects.change(device_nodes=opened)
     if _by_rules(shut) and (again := _with_gpus(container, facts)):

@@ -24,23 +24,13 @@ https://docs.nvidia.com/cuda/cuda-installation-guide-linux/#host-compiler-suppor
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
-from torchdoctor import effects, gpu, installers, shells, steps
+from torchdoctor import effects, gpu, steps
 from torchdoctor.facts import Facts, Platform, Symptom, Unknown
-from torchdoctor.model import Commands, Evidence, Finding, Layer, Step
+from torchdoctor.model import Evidence, Finding, Step
 
 FAMILY = "system"
 FINDS = ("host-compiler-too-new", "host-compiler-missing")
-
-_BUILD_TOOLS = (
-    "winget",
-    "install",
-    "--id",
-    "Microsoft.VisualStudio.2022.BuildTools",
-    "--override",
-    "--wait --passive --add Microsoft.VisualStudio.Workload.VCTools --includeRecommended",
-)
 
 
 def check(
@@ -79,59 +69,22 @@ def _absent(said: Symptom, platform: Platform | Unknown, facts: Facts) -> Findin
         f"{which}, which torch.compile, triton or the build of a package needs; the GPU and torch"
         " are not at fault.",
         (Evidence("symptoms", said.text.strip()[:300], said.source),),
-        (_compiler(facts, windows=windows),),
+        (
+            steps.compiling.compiler(
+                facts, windows=windows, effect=effects.settled("host-compiler-not-found")
+            ),
+        ),
         confidence="likely",
     )
-
-
-def _compiler(facts: Facts, *, windows: bool) -> Step:
-    step = steps.by_hand(
-        "install-compiler",
-        "Install the C++ Build Tools of Visual Studio, then start from their prompt (x64 Native"
-        " Tools Command Prompt), where cl.exe is on PATH"
-        if windows
-        else "Install a C++ compiler (Debian, Ubuntu: build-essential; Fedora, RHEL: gcc-c++;"
-        " Alpine: build-base; macOS: xcode-select --install; conda: gxx)",
-        why="What has to be compiled is then compiled.",
-        layer=Layer.ENVIRONMENT,
-        cost=steps.SMALL,
-        effect=effects.settled("host-compiler-not-found"),
-        admin=True,
-    )
-    if not windows:
-        return replace(
-            step,
-            commands=steps.system_install(
-                facts, apt="build-essential", dnf="gcc-c++ make", apk="build-base"
-            ),
-        )
-    tools = shells.in_all([_BUILD_TOOLS])
-    return replace(step, commands=Commands((), tools.powershell, tools.cmd))
 
 
 def _older(values: Mapping[str, str], platform: Platform | Unknown) -> Step:
     windows = isinstance(platform, Platform) and platform.system == "win32"
     windows = windows or values.get("compiler") == "Microsoft Visual Studio"
-    step = steps.by_hand(
-        "use-older-compiler",
-        "Install a Visual Studio release that this CUDA takes, and build from its prompt"
-        if windows
-        else "Build with an older gcc beside the present one",
-        why="The compiler only has to be older for this one build.",
-        layer=Layer.ENVIRONMENT,
-        cost=steps.SMALL,
-        effect=effects.settled("host-compiler-refused"),
-    )
     major = values.get("newest", "").partition(".")[0]
-    if windows or not major.isdigit():
-        return step
-    if values.get("cuda"):  # torch names the first that is refused
+    major = major if major.isdigit() else ""
+    if major and values.get("cuda"):  # torch names the first that is refused
         major = str(int(major) - 1)
-    install = Commands(bash=(f"sudo apt-get install -y gcc-{major} g++-{major}",))
-    names = (
-        ("CC", f"gcc-{major}"),
-        ("CXX", f"g++-{major}"),
-        ("NVCC_PREPEND_FLAGS", f"-ccbin g++-{major}"),
+    return steps.compiling.older_compiler(
+        major, windows=windows, effect=effects.settled("host-compiler-refused")
     )
-    said = installers.join(*(shells.assign(name, value) for name, value in names))
-    return replace(step, commands=installers.join(install, Commands(bash=said.bash)))

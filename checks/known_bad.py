@@ -30,6 +30,7 @@ from torchdoctor.facts import (
     Platform,
     Symptom,
     Unknown,
+    items_of,
 )
 from torchdoctor.model import CannotTell, Evidence, Finding, Severity, Step
 from torchdoctor.tables import load, releases
@@ -78,7 +79,7 @@ def check(
 
 def _said(row: Mapping[str, Any], symptoms: tuple[Symptom, ...] | Unknown) -> Symptom | None:
     """Return the message that shows the defect of *row*, where it takes one and it was printed."""
-    known = () if isinstance(symptoms, Unknown) else symptoms
+    known = items_of(symptoms)
     wanted = row.get("said", {})
     for symptom in known:
         if wanted and symptom.name == wanted["name"]:

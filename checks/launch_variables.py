@@ -20,11 +20,10 @@ Sources: NCCL's docs/userguide/source/env.rst and its source, torch/csrc/distrib
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 
 from torchdoctor import distributed_steps as distributed
 from torchdoctor import effects, steps
-from torchdoctor.facts import Build, Distribution, Unknown
+from torchdoctor.facts import Build, Distribution, Unknown, items_of
 from torchdoctor.model import Finding, Layer, Severity, Step
 from torchdoctor.tables import load
 
@@ -71,7 +70,7 @@ def check(
             yield _old(name, value)
         elif (row := load("variables")["left_over"].get(name)) and row[0] in ("*", value.upper()):
             yield _left_over(name, value, *row[1:])
-    installed = () if isinstance(distributions, Unknown) else distributions
+    installed = items_of(distributions)
     # Of an environment that was looked into, all variables are known; of a text, those in it.
     yield from _launch(variables, whole=any(d.metadata for d in installed))
     yield from _master(variables)
@@ -88,6 +87,8 @@ def _known(variables: Mapping[str, str]) -> dict[str, str]:
             rest = name.removeprefix(start)
             if not name.startswith(start) or rest in all_names or _renamed(name):
                 continue
+            from difflib import get_close_matches  # noqa: PLC0415 - for an unknown name only
+
             near = get_close_matches(rest, names, 1, CLOSE)
             if near and not rest.startswith(f"{near[0]}_"):  # a newer one may go on from a known
                 found[name] = start + near[0]

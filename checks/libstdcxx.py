@@ -30,6 +30,7 @@ from torchdoctor.facts import (
     SoLoad,
     Symptom,
     Unknown,
+    items_of,
 )
 from torchdoctor.model import CannotTell, Evidence, Finding, Layer, Severity, Step
 
@@ -53,7 +54,7 @@ def check(
         raise CannotTell(symptoms.reason)
     told = [
         s
-        for s in (() if isinstance(symptoms, Unknown) else symptoms)
+        for s in items_of(symptoms)
         if s.name == "symbol-version-missing" and s.values.get("namespace") in NAMESPACES
     ]
     seen = tuple(Evidence("symptoms", s.text.strip()[:300], s.source) for s in told[:1])

@@ -19,7 +19,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from torchdoctor import effects, places, steps, trials
-from torchdoctor.facts import Distribution, Facts, ImportTrial, Interpreter, Module, Unknown
+from torchdoctor.facts import (
+    Distribution,
+    Facts,
+    ImportTrial,
+    Interpreter,
+    Module,
+    Unknown,
+    items_of,
+)
 from torchdoctor.model import Effect, Evidence, Finding, Layer, Severity, Step
 
 FAMILY = "environment"
@@ -210,7 +218,7 @@ def _back(own: Distribution) -> Effect:
     """Return the effect of the path leading again to what *own* has become by then."""
 
     def effect(facts: Facts) -> Facts:
-        known = () if isinstance(facts.distributions, Unknown) else facts.distributions
+        known = items_of(facts.distributions)
         named = [d for d in known if d.name == own.name and not d.user_site]
         here = [d for d in named if places.same(d.folder, own.folder)]
         now = next(iter((*here, *named)), own)

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from torchdoctor import dlls, effects, shells, steps
-from torchdoctor.facts import Record, Symptom, Unknown, Windows
+from torchdoctor.facts import Record, Symptom, Unknown, Windows, items_of
 from torchdoctor.model import CannotTell, Commands, Evidence, Finding, Layer, Step
 
 FAMILY = "files"
@@ -41,7 +41,7 @@ def check(
     """Count the characters of the path that could not be written, else of torch's longest one."""
     if isinstance(symptoms, Unknown) and not isinstance(windows, Windows):
         raise CannotTell(symptoms.reason)
-    known = () if isinstance(symptoms, Unknown) else symptoms
+    known = items_of(symptoms)
     every = [said for said in known if said.name == "path-too-long"]
     if not every:
         yield from _of_record(windows, records)

@@ -27,7 +27,7 @@ from dataclasses import replace
 
 from torchdoctor import distributed_steps as distributed
 from torchdoctor import effects, steps
-from torchdoctor.facts import Container, Cpu, Limits, Symptom, Unknown, Workers
+from torchdoctor.facts import Container, Cpu, Limits, Symptom, Unknown, Workers, items_of
 from torchdoctor.model import Evidence, Finding, Layer, Step
 from torchdoctor.tables import containers
 
@@ -51,7 +51,7 @@ def check(
     cpu: Cpu | Unknown,
 ) -> Iterator[Finding]:
     """Add up what the workers will hold, and read whether something was killed."""
-    known = () if isinstance(workers, Unknown) else workers
+    known = items_of(workers)
     here = tuple(w for w in known if w.same_group or limits.memory is None)
     limit = limits.memory or limits.ram
     kind = _kind(container, variables)

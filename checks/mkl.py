@@ -14,7 +14,7 @@ Sources: https://github.com/pytorch/pytorch/issues/123097
 from collections.abc import Iterator
 
 from torchdoctor import conda_steps, steps, trials
-from torchdoctor.facts import Conda, Facts, ImportTrial, Symptom, Unknown
+from torchdoctor.facts import Conda, Facts, ImportTrial, Symptom, Unknown, items_of
 from torchdoctor.model import CannotTell, Evidence, Finding
 from torchdoctor.tables import neighbours
 
@@ -37,7 +37,7 @@ def check(
         return
     if trials.works(trial):
         return
-    messages = () if isinstance(symptoms, Unknown) else symptoms
+    messages = items_of(symptoms)
     told = [s for s in messages if s.values.get("family") == "mkl"]
     breaks = neighbours.mkl_breaks(mkl.version, torch.version)
     if breaks is None and not told:

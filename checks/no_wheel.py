@@ -25,6 +25,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 
 from packaging.version import InvalidVersion, Version
 
@@ -210,7 +211,8 @@ def _outside(
         raise CannotTell(f"{asked.name} {release} is in no list of releases")
 
 
-def _ends(release: str) -> set[str]:
+@cache
+def _ends(release: str) -> frozenset[str]:
     """Return for which platforms *release* is the newest that some Python can have."""
     found: set[str] = set()
     seen: set[tuple[str, str]] = set()
@@ -220,7 +222,7 @@ def _ends(release: str) -> set[str]:
                 if (key, python) not in seen and row.version == release:
                     found.add(key)
                 seen.add((key, python))
-    return found
+    return frozenset(found)
 
 
 def _of_intel_mac(facts: Facts, release: str) -> bool:

@@ -26,6 +26,7 @@ from torchdoctor.facts import (
     Runtime,
     Symptom,
     Unknown,
+    items_of,
 )
 from torchdoctor.model import CannotTell, Evidence, Finding, Step
 from torchdoctor.tables import neighbours, releases
@@ -103,7 +104,7 @@ def _is_old(
 
 
 def _of(symptoms: tuple[Symptom, ...] | Unknown) -> tuple[Symptom, ...]:
-    return () if isinstance(symptoms, Unknown) else symptoms
+    return items_of(symptoms)
 
 
 def _numpy(

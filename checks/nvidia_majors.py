@@ -17,7 +17,7 @@ Sources: file lists of the wheels, https://github.com/rwth-i6/returnn/issues/180
 from collections.abc import Collection, Iterator
 from itertools import permutations
 
-from torchdoctor import nvidia, steps, trials
+from torchdoctor import installers, nvidia, steps, trials
 from torchdoctor.facts import (
     Build,
     Distribution,
@@ -27,8 +27,8 @@ from torchdoctor.facts import (
     Platform,
     Symptom,
     Unknown,
+    items_of,
 )
-from torchdoctor.installers import Package
 from torchdoctor.model import Evidence, Finding
 from torchdoctor.tables import builds, libraries
 
@@ -69,7 +69,7 @@ def check(
 
 def _finding(mixed: list[Mixed], trial: ImportTrial | Unknown, facts: Facts) -> Finding:
     mine, theirs, file = mixed[0]
-    right = {m.name: Package(m.name, m.version) for m, _, _ in mixed}
+    right = {m.name: installers.Package(m.name, m.version) for m, _, _ in mixed}
     return Finding(
         "nvidia-wheels-mixed",
         "error" if trials.failed(trial) else "warning",
@@ -99,7 +99,7 @@ def _told(
 
     torch is not known then; a symbol that is absent is one that came later.
     """
-    known = () if isinstance(symptoms, Unknown) else symptoms
+    known = items_of(symptoms)
     families = {s.values.get("family", "") for s in known if s.name == "undefined-symbol"}
     if not families & LOADED:
         return

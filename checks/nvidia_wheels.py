@@ -29,6 +29,7 @@ from torchdoctor.facts import (
     Platform,
     Symptom,
     Unknown,
+    items_of,
 )
 from torchdoctor.model import CannotTell, Evidence, Finding
 from torchdoctor.tables import libraries
@@ -54,7 +55,7 @@ def check(
     """Compare what torch asks for with what is installed."""
     gone = nvidia.absent(symptoms)
     asked = nvidia.asked(torch, distributions, *_assumed(platform, interpreter, gone), gone)
-    told = () if isinstance(symptoms, Unknown) else symptoms
+    told = items_of(symptoms)
     strict = trials.failed(trial) or any(s.name == "cudnn-mismatch" for s in told)
     lacking = [
         (requirement, there)

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from packaging.version import InvalidVersion, Version
 
-from torchdoctor import conda_steps, places, steps, trials
+from torchdoctor import conda_steps, installers, places, steps, trials
 from torchdoctor.facts import (
     Build,
     Conda,
@@ -31,7 +31,6 @@ from torchdoctor.facts import (
     ImportTrial,
     Unknown,
 )
-from torchdoctor.installers import Package
 from torchdoctor.model import CannotTell, Evidence, Finding, Severity, Step
 
 FAMILY = "environment"
@@ -135,7 +134,7 @@ def _steps(name: str, copies: list[Distribution], facts: Facts) -> Iterator[Step
     meant = _meant(name, copies, build if isinstance(build, Build) else None)
     gone = tuple(dict.fromkeys(d.name for d in copies))
     label = meant.partition("+")[2]
-    package = Package(name, meant, exact=not label)
+    package = installers.Package(name, meant, exact=not label)
     yield steps.clean_install(
         facts,
         [package],

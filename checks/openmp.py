@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from torchdoctor import conda_steps, effects, installers, places, steps, trials
-from torchdoctor.facts import Conda, Facts, ImportTrial, Symptom, Unknown, Windows
+from torchdoctor.facts import Conda, Facts, ImportTrial, Symptom, Unknown, Windows, items_of
 from torchdoctor.model import Evidence, Finding, Layer, Step
 
 FAMILY = "files"
@@ -78,7 +78,7 @@ def check(
 def _loaded(windows: Windows | Unknown | None) -> tuple[str, ...]:
     """Return the runtimes that a real import of torch loaded, where there are several."""
     paths = windows.loaded if isinstance(windows, Windows) else ()
-    found = () if isinstance(paths, Unknown) else paths
+    found = items_of(paths)
     both = tuple(p for p in found if places.last(p).lower().startswith(("libiomp5", "libomp")))
     return both if len(both) > 1 else ()
 

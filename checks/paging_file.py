@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from torchdoctor import dlls, effects, steps, trials
-from torchdoctor.facts import ImportTrial, Platform, Symptom, Unknown, Windows
+from torchdoctor.facts import ImportTrial, Platform, Symptom, Unknown, Windows, items_of
 from torchdoctor.model import CannotTell, Commands, Effect, Evidence, Finding, Layer, Step
 
 FAMILY = "system"
@@ -42,7 +42,7 @@ def check(
     """Look for the number of the error, else compare what is left with what torch maps."""
     if dlls.elsewhere(platform):
         return
-    known = () if isinstance(symptoms, Unknown) else symptoms
+    known = items_of(symptoms)
     told = (s for s in known if s.name == "winerror-dll" and s.values.get("code") == CODE)
     said = next(told, None)
     sizes = _sizes(windows)

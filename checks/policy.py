@@ -9,7 +9,9 @@ Why: what a project needs (a torch, a driver, so many GPUs with so much memory) 
 How to tell: the finding names each thing that is required and what is here. What could not be told
 is not held against the machine; ``--strict`` fails for that, too.
 
-The fix is to use another machine or image, to install what is asked for, or to change the policy.
+The fix is to install what is asked for: another build of torch, another Python, a package, the
+driver; each is proposed. More or other GPUs no command brings: use another machine or image, or
+change the policy.
 Source: the file given with ``--policy``.
 """
 
@@ -44,25 +46,31 @@ GIB = 1 << 30
 
 def check(expectation: Expectation, facts: Facts) -> Iterator[Finding]:
     """Hold each requirement against the facts."""
-    unmet: list[Evidence] = []
+    unmet: dict[str, str] = {}
     untold: list[str] = []
     for name, required in expectation.require.items():
         here = _here(name, facts)
         if here is None:
             untold.append(name)
         elif not _meets(name, here, required):
-            shown = f"{int(here) / GIB:.1f} GiB" if name in SIZES else here
-            unmet.append(Evidence(name, f"{shown} (required: {required})", "the policy"))
-    if unmet:
-        said = "; ".join(f"{seen.fact} is {seen.value}" for seen in unmet)
-        yield Finding(
-            "policy-unmet",
-            "error",
-            f"This machine is not what the policy requires: {said}.",
-            tuple(unmet),
-        )
+            unmet[name] = f"{int(here) / GIB:.1f} GiB" if name in SIZES else here
+    yield from (_finding(name, has, expectation.require, facts) for name, has in unmet.items())
     if untold:
         raise CannotTell(f"nobody told of {', '.join(untold)}, which the policy requires")
+
+
+def _finding(name: str, has: str, require: Mapping[str, str], facts: Facts) -> Finding:
+    from torchdoctor.steps import required  # noqa: PLC0415 - few machines are held to a policy
+
+    cures, none = required.steps(name, require, facts)
+    said = f"{name} is {has} (required: {require[name]})"
+    return Finding(
+        "policy-unmet",
+        "error",
+        f"This machine is not what the policy requires: {said}{f'; {none}' if none else ''}.",
+        (Evidence(name, f"{has} (required: {require[name]})", "the policy"),),
+        cures,
+    )
 
 
 def _meets(name: str, here: str, required: str) -> bool:

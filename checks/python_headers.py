@@ -23,9 +23,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from torchdoctor import dlls, effects, gpu, steps
+from torchdoctor import building, dlls, effects, gpu, steps
 from torchdoctor.facts import (
+    BuildTools,
     Distribution,
+    Expectation,
     Facts,
     Interpreter,
     Platform,
@@ -33,7 +35,7 @@ from torchdoctor.facts import (
     Unknown,
     Windows,
 )
-from torchdoctor.model import CannotTell, Evidence, Finding, Layer, Step
+from torchdoctor.model import CannotTell, Evidence, Finding, Step
 
 FAMILY = "environment"
 FINDS = ("python-dev-files-missing",)
@@ -48,11 +50,16 @@ def check(
     distributions: tuple[Distribution, ...] | Unknown,
     interpreter: Interpreter | Unknown,
     symptoms: tuple[Symptom, ...] | Unknown,
+    expectation: Expectation,
+    build_tools: BuildTools | Unknown,
     facts: Facts,
 ) -> Iterator[Finding]:
-    """Read what a compiler said, else ask for the folders where triton is installed."""
+    """Read what a compiler said, else ask for the folders where something will be compiled."""
     if said := gpu.symptom(symptoms, NAME):
         yield _told(said, platform, interpreter, facts)
+        return
+    if building.asked(expectation):
+        yield from _for_builds(build_tools, platform, interpreter, facts)
         return
     if isinstance(platform, Unknown):
         raise CannotTell(platform.reason)
@@ -80,6 +87,29 @@ def check(
     )
 
 
+def _for_builds(
+    tools: BuildTools | Unknown,
+    platform: Platform | Unknown,
+    interpreter: Interpreter | Unknown,
+    facts: Facts,
+) -> Iterator[Finding]:
+    there = tools if isinstance(tools, Unknown) else tools.headers
+    if isinstance(there, Unknown):
+        raise CannotTell(there.reason)
+    if there:
+        return
+    known = interpreter if isinstance(interpreter, Interpreter) else None
+    version = ".".join(known.version.split(".")[:2]) if known else ""
+    windows = isinstance(platform, Platform) and platform.system == "win32"
+    yield Finding(
+        "python-dev-files-missing",
+        "error",
+        f"This Python {version} has no Python.h, which every extension of torch includes.",
+        (Evidence("build_tools.headers", "not there", "sysconfig"),),
+        (_copy(version) if windows else _package(version, facts),),
+    )
+
+
 def _told(
     said: Symptom, platform: Platform | Unknown, interpreter: Interpreter | Unknown, facts: Facts
 ) -> Finding:
@@ -100,6 +130,11 @@ def _told(
     )
 
 
+def _package(version: str, facts: Facts) -> Step:
+    effect = effects.then(building.becomes(headers=True), effects.settled(NAME))
+    return steps.compiling.headers(version, facts, effect=effect)
+
+
 def _copy(version: str) -> Step:
     version = version or "3"
     return dlls.by_hand(
@@ -107,29 +142,8 @@ def _copy(version: str) -> Step:
         f"Copy Include and libs of a full Python {version} beside this python.exe, or make "
         "the environment from a full Python",
         why="triton compiles against them.",
-        effect=effects.then(_there, effects.settled(NAME)),
+        effect=effects.then(_there, building.becomes(headers=True), effects.settled(NAME)),
     )
-
-
-def _package(version: str, facts: Facts) -> Step:
-    step = steps.by_hand(
-        "install-python-headers",
-        f"Install the headers of Python {version or '3'} (Debian, Ubuntu:"
-        f" python{version or '3'}-dev; Fedora, RHEL: python3-devel; Alpine: python3-dev), or make"
-        " the environment with a Python that has them, such as uv's",
-        why="The system's Python has its headers in a package of their own.",
-        layer=Layer.ENVIRONMENT,
-        cost=steps.SMALL,
-        effect=effects.settled(NAME),
-        admin=True,
-    )
-    lines = steps.system_install(
-        facts,
-        apt=f"python{version or '3'}-dev",
-        dnf=f"python{version or '3'}-devel",
-        apk="python3-dev",
-    )
-    return replace(step, commands=lines)
 
 
 def _there(facts: Facts) -> Facts:

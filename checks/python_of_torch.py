@@ -34,6 +34,7 @@ from torchdoctor.facts import (
     Interpreter,
     Symptom,
     Unknown,
+    items_of,
 )
 from torchdoctor.model import Evidence, Finding, Layer, Step
 from torchdoctor.tables import load
@@ -65,7 +66,7 @@ def check(
         if torch.distribution:
             yield from _by_tags(torch.distribution, interpreter, trial, facts)
         return
-    known = () if isinstance(distributions, Unknown) else distributions
+    known = items_of(distributions)
     if there := [d for d in known if d.name == "torch"]:
         if all(places.foreign(d.folder, interpreter.executable) for d in there):
             yield _elsewhere(there[0], interpreter, trial, facts)
@@ -79,7 +80,7 @@ def _by_symbol(
 ) -> Iterator[Finding]:
     """Judge a name of Python's own interface that this patch release does not have yet."""
     mine, known = _numbers(interpreter.version), load("python_symbols")["since"]
-    for said in () if isinstance(symptoms, Unknown) else symptoms:
+    for said in items_of(symptoms):
         raw = said.values.get("symbol", "")  # macOS puts an underscore before each name
         symbol = next((name for name in (raw, raw.removeprefix("_")) if name in known), "")
         since = known.get(symbol, "")

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchdoctor import steps
-from torchdoctor.facts import Build, Distribution, Facts, Symptom, Unknown
+from torchdoctor.facts import Build, Distribution, Facts, Symptom, Unknown, items_of
 from torchdoctor.model import Evidence, Finding
 from torchdoctor.tables import neighbours
 
@@ -36,7 +36,7 @@ def check(
         return
     if not neighbours.setuptools_breaks(here.version, torch.public):
         return
-    messages = () if isinstance(symptoms, Unknown) else symptoms
+    messages = items_of(symptoms)
     said = next((s for s in messages if s.values.get("module") == "pkg_resources"), None)
     bound = neighbours.setuptools_last_below()
     seen = [

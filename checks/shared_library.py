@@ -33,6 +33,7 @@ from torchdoctor.facts import (
     SoLoad,
     Symptom,
     Unknown,
+    items_of,
 )
 from torchdoctor.model import CannotTell, Confidence, Evidence, Finding, Step
 from torchdoctor.tables import libraries
@@ -82,7 +83,7 @@ def _by_messages(
     prefix = interpreter.prefix if isinstance(interpreter, Interpreter) else ""
     foreign = _foreign(variables, prefix)
     seen: set[str] = set()
-    for symptom in () if isinstance(symptoms, Unknown) else symptoms:
+    for symptom in items_of(symptoms):
         kind = _kind(symptom) or _of_libtorch(symptom, foreign)
         if kind is None or kind in seen:
             continue

@@ -9,7 +9,8 @@ have no direct traffic, and every batch of a DataLoader with workers goes throug
 runs that were killed stay there and fill it.
 
 A container with several GPUs, or with a DataLoader at work, and the 64 MB is told before anything
-fails, as a warning.
+fails, as a warning; one with less than its pairs of GPUs may come to take (280 MB for 8) as a
+note, since GPUs with direct traffic take none.
 
 Neighbours: the same line about a segment with "invalid argument", or after a "Cuda failure", is no
 lack of space. "No space left on device" for another path is a full disk.
@@ -36,6 +37,7 @@ from torchdoctor.facts import (
     Symptom,
     Unknown,
     Workers,
+    items_of,
 )
 from torchdoctor.model import Commands, Effect, Evidence, Finding, Step
 from torchdoctor.tables import containers
@@ -45,6 +47,8 @@ FINDS = ("shm-too-small",)
 
 SMALL = 1 << 27
 """Bytes of /dev/shm that are too few for most; docker's own is half of that."""
+EACH_PAIR = 10 << 20
+"""Bytes that NCCL takes for two GPUs without direct traffic (https://github.com/NVIDIA/nccl/issues/290)."""
 ENOUGH = 8 << 30
 SEVERAL = 2
 MESSAGES = ("shm-no-space", "loader-bus-error", "shm-segment-failed", "exit-code")
@@ -69,8 +73,12 @@ def check(
     )
     said = full or (torn or bus if small else None)
     if said is None:
-        if small and isinstance(container, Container) and isinstance(limits, Limits):
-            yield from _before(limits, container, workers, gpus, _step(container, platform, facts))
+        if size is not None and isinstance(container, Container) and isinstance(limits, Limits):
+            step = _step(container, platform, facts)
+            if small:
+                yield from _before(limits, container, workers, gpus, step)
+            elif size < (most := _at_most(items_of(gpus))):
+                yield _perhaps(size, most, container, step)
         return
     measured = (
         [Evidence("limits.shm", f"{size >> 20} MiB", "df")] if size is not None and small else []
@@ -95,7 +103,7 @@ def _before(
 ) -> Iterator[Finding]:
     """Say before anything fails that it will: where there is somebody who needs it."""
     loaders = () if isinstance(workers, Unknown) else [w for w in workers if w.named]
-    cards = () if isinstance(gpus, Unknown) else gpus
+    cards = items_of(gpus)
     if not loaders and len(cards) < SEVERAL:
         return
     who = "the workers of a DataLoader that runs here" if loaders else f"NCCL on {len(cards)} GPUs"
@@ -114,6 +122,26 @@ def _before(
         ),
         (step,),
         confidence="likely",
+    )
+
+
+def _at_most(cards: tuple[Gpu, ...]) -> int:
+    """Return the bytes that NCCL takes where no two of *cards* have direct traffic."""
+    return len(cards) * (len(cards) - 1) // 2 * EACH_PAIR
+
+
+def _perhaps(size: int, most: int, container: Container, step: Step) -> Finding:
+    return Finding(
+        "shm-too-small",
+        "note",
+        f"NCCL may take up to {most >> 20} MiB of shared memory (/dev/shm) for the GPUs here, and "
+        f"this {container.kind} container has {size >> 20} MiB.",
+        (
+            Evidence("limits.shm", f"{size >> 20} MiB", "/dev/shm"),  # noqa: S108 - a name
+            Evidence("container.kind", container.kind, "the system"),
+        ),
+        (step,),
+        confidence="possible",
     )
 
 

@@ -17,12 +17,14 @@ Sources: METADATA of every wheel, https://github.com/pytorch/vision#installation
 https://docs.pytorch.org/audio/stable/installation.html
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from torchdoctor import choose, loading, steps, trials
-from torchdoctor.facts import Build, Facts, ImportTrial, Linux, SoLoad, Symptom, Unknown
+from torchdoctor.facts import Build, Facts, ImportTrial, Linux, SoLoad, Symptom, Unknown, items_of
 from torchdoctor.model import CannotTell, Evidence, Finding, Severity, Step
 from torchdoctor.tables import load, releases
 
@@ -123,7 +125,7 @@ def _by_message(
     facts: Facts,
 ) -> Iterator[Finding]:
     """Yield what a message says of torchvision where a version is not known."""
-    known = () if isinstance(symptoms, Unknown) else symptoms
+    known = items_of(symptoms)
     said = next((s for s in known if _is_telling(s)), None)
     if said is None or torchvision is None or trials.works(facts.trial):
         return

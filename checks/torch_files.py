@@ -29,6 +29,7 @@ from torchdoctor.facts import (
     Record,
     Symptom,
     Unknown,
+    items_of,
 )
 from torchdoctor.model import Evidence, Finding, Severity, Step
 from torchdoctor.tables import libraries
@@ -90,7 +91,7 @@ def _untold(name: str, distributions: tuple[Distribution, ...] | Unknown) -> boo
 def _registered(
     distributions: tuple[Distribution, ...] | Unknown, facts: Facts
 ) -> Distribution | None:
-    known = () if isinstance(distributions, Unknown) else distributions
+    known = items_of(distributions)
     python = facts.interpreter.executable if isinstance(facts.interpreter, Interpreter) else ""
     return next(
         (

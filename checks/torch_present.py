@@ -16,7 +16,7 @@ Sources: https://pytorch.org/get-started/locally/, https://peps.python.org/pep-0
 from collections.abc import Iterator
 
 from torchdoctor import steps
-from torchdoctor.facts import Build, Distribution, Facts, Interpreter, Unknown
+from torchdoctor.facts import Build, Distribution, Facts, Interpreter, Unknown, items_of
 from torchdoctor.model import Evidence, Finding
 
 FAMILY = "environment"
@@ -32,7 +32,7 @@ def check(
     """Look for torch on the path."""
     if torch is not None:
         return
-    known = () if isinstance(distributions, Unknown) else distributions
+    known = items_of(distributions)
     if any(d.name == "torch" and not d.editable for d in known):
         return  # its files are gone, or it is of another Python: other checks have it
     python = interpreter.executable if isinstance(interpreter, Interpreter) else "this Python"

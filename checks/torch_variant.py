@@ -16,11 +16,13 @@ label changes nothing, because it counts as installed.
 Sources: torchvision/extension.py, torchaudio/_extension/utils.py, https://github.com/mli/autocut/issues/106
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from torchdoctor import choose, gpu, steps, trials
-from torchdoctor.facts import Build, Facts, ImportTrial, Platform, Symptom, Unknown
+from torchdoctor.facts import Build, Facts, ImportTrial, Platform, Symptom, Unknown, items_of
 from torchdoctor.model import CannotTell, Evidence, Finding, Severity, Step
 from torchdoctor.tables import builds, releases
 
@@ -60,7 +62,7 @@ def check(
             return
         raise CannotTell(f"torch: {torch.reason}")
     mine = _variant("torch", torch, platform)
-    messages = () if isinstance(symptoms, Unknown) else symptoms
+    messages = items_of(symptoms)
     odd: dict[str, tuple[Build, str, Severity]] = {}
     told: list[Symptom] = []
     untold: list[str] = []
@@ -90,7 +92,7 @@ def _by_message(
     name: releases.Companion, symptoms: tuple[Symptom, ...] | Unknown, facts: Facts
 ) -> Iterator[Finding]:
     """Yield what the companion itself said of the two CUDA versions, where a version is unknown."""
-    known = () if isinstance(symptoms, Unknown) else symptoms
+    known = items_of(symptoms)
     said = next((s for s in known if s.name == TELLING[name][0]), None)
     if said is None or not (said.values.get("torch") and said.values.get(name)):
         return

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchdoctor import requirements, steps
-from torchdoctor.facts import Build, Distribution, Facts, Symptom, Unknown
+from torchdoctor.facts import Build, Distribution, Facts, Symptom, Unknown, items_of
 from torchdoctor.model import Evidence, Finding, Step
 from torchdoctor.tables import neighbours
 
@@ -37,7 +37,7 @@ def check(
     """Look for the message, or for a torchaudio without its torchcodec."""
     if torch is None:
         return
-    messages = () if isinstance(symptoms, Unknown) else symptoms
+    messages = items_of(symptoms)
     said = next((s for s in messages if s.name.startswith("torchcodec-")), None)
     here = next((d for d in distributions if d.name == "torchcodec"), None)
     if here is None:

@@ -23,7 +23,16 @@ from dataclasses import replace
 from packaging.requirements import Requirement
 
 from torchdoctor import effects, gpu, requirements, steps
-from torchdoctor.facts import Build, Distribution, Facts, Interpreter, Platform, Symptom, Unknown
+from torchdoctor.facts import (
+    Build,
+    Distribution,
+    Facts,
+    Interpreter,
+    Platform,
+    Symptom,
+    Unknown,
+    items_of,
+)
 from torchdoctor.model import CannotTell, Evidence, Finding, Layer, Step
 from torchdoctor.tables import releases
 
@@ -46,7 +55,7 @@ def check(
     if torch is None:
         return
     said = gpu.symptom(symptoms, "triton-not-found")
-    listed = () if isinstance(distributions, Unknown) else distributions
+    listed = items_of(distributions)
     if said and not any(d.name in TRITONS for d in listed):
         yield _missing(said, torch, platform, facts)
         return

@@ -30,6 +30,7 @@ from torchdoctor.facts import (
     Module,
     Symptom,
     Unknown,
+    items_of,
 )
 from torchdoctor.model import CannotTell, Effect, Evidence, Finding, Step
 
@@ -94,7 +95,7 @@ def check(
 
 def _misfit(symptoms: tuple[Symptom, ...] | Unknown) -> Symptom | None:
     """Return a message by which the torch that is imported is not the one of its neighbours."""
-    known = () if isinstance(symptoms, Unknown) else symptoms
+    known = items_of(symptoms)
     return next(
         (
             s
@@ -178,7 +179,7 @@ def _without(names: tuple[str, ...], *, everything: bool) -> Effect:
 
     def effect(facts: Facts) -> Facts:
         changes: dict[str, object] = {}
-        known = () if isinstance(facts.distributions, Unknown) else facts.distributions
+        known = items_of(facts.distributions)
         left = tuple(d for d in known if not (d.user_site and (everything or d.name in names)))
         if not isinstance(facts.distributions, Unknown):
             changes["distributions"] = left

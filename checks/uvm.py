@@ -27,6 +27,7 @@ from torchdoctor.facts import (
     Runtime,
     Symptom,
     Unknown,
+    items_of,
 )
 from torchdoctor.model import Evidence, Finding, Layer, Step
 
@@ -90,7 +91,7 @@ def _reload() -> Step:
 
 
 def _make(nodes: tuple[DeviceNode, ...] | Unknown) -> Step:
-    have = () if isinstance(nodes, Unknown) else nodes
+    have = items_of(nodes)
     return steps.by_hand(
         "make-nvidia-uvm",
         f"Load nvidia_uvm and make {NODE}",

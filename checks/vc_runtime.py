@@ -39,6 +39,7 @@ from torchdoctor.facts import (
     Symptom,
     Unknown,
     Windows,
+    items_of,
 )
 from torchdoctor.model import Confidence, Evidence, Finding
 from torchdoctor.tables import windows as table
@@ -206,5 +207,5 @@ def _guess(
 
 def _hinted(symptoms: tuple[Symptom, ...] | Unknown) -> bool:
     """Tell whether torch itself said that the runtime is not there; dll-named has that."""
-    known = () if isinstance(symptoms, Unknown) else symptoms
+    known = items_of(symptoms)
     return any(s.name in ("vc-runtime-not-found", "runtime-dll-not-found") for s in known)

@@ -34,7 +34,10 @@ def judge(check: Check) -> Judge:
     """Run that check on facts made in the test."""
 
     def one(**known: object) -> Outcome:
-        (outcome,) = run({check.name: check}, Facts(**known))  # type: ignore[arg-type]
+        facts = Facts(**known)  # type: ignore[arg-type]
+        before = repr(facts)
+        (outcome,) = run({check.name: check}, facts)
+        assert repr(facts) == before, "a check only reads"
         return outcome
 
     return one

@@ -108,6 +108,38 @@ def test_collect_writes_a_bundle_and_shows_what_is_in_it(
     assert "a1B2" not in text
 
 
+# ---- one snapshot a line -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.txt"])
+def test_a_file_of_one_snapshot_a_line_is_read_where_it_has_one(name: str, tmp_path: Path) -> None:
+    line = json.dumps(json.loads(dump(WHOLE)))
+    assert inputs.read([written(tmp_path, f"\n{line}\n\n".encode(), name)]) == WHOLE
+    zipped = written(tmp_path, packed((f"out/{name}", line)))
+    assert inputs.read([zipped]) == WHOLE
+    assert inputs.read([written(tmp_path, dump(WHOLE).encode(), name)]) == WHOLE
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.txt"])
+def test_of_a_file_of_several_the_verb_for_them_is_named_and_takes_it(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = json.dumps(json.loads(dump(WHOLE)))
+    file = written(tmp_path, f"{line}\n{line}\n".encode(), name)
+    assert cli.main(["check", file]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.endswith(f"use: torchdoctor compare {file}")
+    assert cli.main(["compare", file, "--no-findings"]) == 0
+    assert "2 machines are alike" in capsys.readouterr().out
+
+
+def test_a_line_that_is_cut_off_is_no_second_machine(tmp_path: Path) -> None:
+    line = json.dumps(json.loads(dump(WHOLE)))
+    for content in (line[:-20], f"{line}\nand more"):
+        with pytest.raises(DoctorError, match=r"cut off or damaged"):
+            inputs.read([written(tmp_path, content.encode(), "a.jsonl")])
+
+
 # ---- hostile ones ------------------------------------------------------------------------------
 
 

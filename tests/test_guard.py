@@ -119,7 +119,7 @@ def test_a_lock_is_written_and_checked(guarded: Guarded, tmp_path: Path) -> None
     done = guarded.torchdoctor("check", *at, "--lock", str(file), "--format", "json")
     report = json.loads(done.stdout)
     assert done.returncode == 1
-    assert [f["name"] for f in report["findings"]] == ["lock-unmet"]
+    assert [f["name"] for f in report["findings"]] == ["lock-packages-unmet"]
     (step,) = report["plan"]
     assert "torch==2.13.0+cpu" in step["commands"]["bash"][-1]
     assert report["after_plan"]["verdict"] == "healthy"

@@ -23,6 +23,7 @@ PURE = {
     "typing",
 }
 JUDGES_MAY_USE = {
+    "torchdoctor.building",
     "torchdoctor.choose",
     "torchdoctor.conda_steps",
     "torchdoctor.constraints",

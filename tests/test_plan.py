@@ -120,6 +120,14 @@ def test_a_way_that_uncovers_a_dearer_fault_is_not_taken() -> None:
     assert steps_of(made) == ["dear"]
 
 
+def test_a_step_that_only_mends_what_a_needless_one_breaks_is_left_out_with_it() -> None:
+    everything = step("everything", cost=9, a="good", b="good", c="good")
+    breaks = step("fix-b", cost=2, after=("everything",), a="bad", b="good")
+    mends = step("fix-a", cost=6, after=("fix-b",), a="good")
+    checks = [fault("a", mends), fault("b", breaks), fault("c", everything)]
+    assert steps_of(planned(checks, a="bad", b="bad", c="bad")) == ["everything"]
+
+
 def test_what_does_for_both_is_taken_although_it_is_offered_for_one() -> None:
     all_of_it = step("new-environment", cost=20, layer=Layer.ENVIRONMENT, a="good", b="good")
     both = step("both", cost=9, a="good", b="good")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import pytest
 
 from tests.checks import make
 from torchdoctor import effects, plan, standing, steps
-from torchdoctor.facts import Facts
+from torchdoctor.facts import Facts, Symptom
 from torchdoctor.model import Finding, Layer, Plan, Step
-from torchdoctor.registry import all_checks
+from torchdoctor.registry import Check, all_checks
 from torchdoctor.run import run
 
 CHECKS = all_checks()
@@ -139,6 +140,74 @@ def test_what_an_import_showed_holds_until_another_torch_comes() -> None:
     assert "uninstall-torchtext" in names(made)
     assert {f.name for f in made.remaining if f.severity != "note"} <= found
     assert ("install-vc-redist" in names(made)) == ("vcredist-too-old" in found)
+
+
+SAID = make.symptom("said", "log")
+"""What an import said: unknown again after most steps."""
+
+
+def sets(name: str, *, tries: bool) -> Step:
+    """Return a step that makes the fault *name* good; with *tries* all imports are open again."""
+    good = effects.with_variable(name, "good")
+
+    def only(facts: Facts) -> Facts:
+        return replace(good(facts), symptoms=facts.symptoms)
+
+    return a_step(f"fix-{name}", good if tries else only)
+
+
+def bad(name: str, own: Step) -> Check:
+    def look(variables: Mapping[str, str]) -> Iterator[Finding]:
+        if variables[name] == "bad":
+            yield a_finding(name, own)
+
+    return Check(name, "test", "", ("variables",), frozenset(), (), (name,), look)
+
+
+def told(*own: Step, once: str = "", always: bool = False) -> Check:
+    """Return a check of what was said: it tells once *once* is good, or has *own* steps then."""
+
+    def look(variables: Mapping[str, str], symptoms: tuple[Symptom, ...]) -> Iterator[Finding]:
+        good = variables[once] == "good"
+        if symptoms and (good or always):
+            yield a_finding("told", *(own if good else ()))
+
+    reads = ("variables", "symptoms")
+    return Check("told", "test", "", reads, frozenset(), (), ("told",), look)
+
+
+def made_by(*checks: Check, **variables: str) -> Plan:
+    facts = Facts(variables=variables, symptoms=(SAID,))
+    by_name = {check.name: check for check in checks}
+    return plan.make(by_name, facts, run(by_name, facts))
+
+
+def test_what_comes_up_on_the_way_and_goes_out_of_sight_again_is_not_said_to_be_left() -> None:
+    quiet, loud = bad("a", sets("a", tries=False)), bad("b", sets("b", tries=True))
+    made = made_by(quiet, loud, told(once="a"), a="bad", b="bad")
+    assert names(made) == ["fix-a", "fix-b"]
+    assert made.remaining == ()
+    (left,) = made_by(quiet, loud, told(once="a", always=True), a="bad", b="bad").remaining
+    assert left.name == "told"  # it was there from the start
+
+
+def test_what_is_offered_for_a_finding_by_now_cures_it_although_it_is_out_of_sight() -> None:
+    step, other = sets("b", tries=True), sets("c", tries=True)
+    first, then = bad("a", sets("a", tries=True)), bad("b", step)
+    made = made_by(first, then, told(step, once="a", always=True), a="bad", b="bad")
+    assert (names(made), made.remaining) == (["fix-a", "fix-b"], ())
+    (left,) = made_by(
+        first, then, told(other, once="a", always=True), a="bad", b="bad", c="good"
+    ).remaining
+    assert left.name == "told"
+
+
+def test_a_package_put_into_a_new_environment_does_not_undo_it() -> None:
+    assert standing.undoes({"numpy": "2.1.0"}, {"numpy": ""})
+    fresh = {"interpreter": "", "numpy": "", "torch": "2.9.1"}
+    assert not standing.undoes({"numpy": "2.1.0"}, fresh)
+    assert standing.undoes({"torch": "2.8.0"}, fresh)
+    assert not standing.undoes({"torch": "2.9.1", "filelock": "3"}, fresh)
 
 
 def test_what_is_put_in_place_is_told_by_the_facts() -> None:

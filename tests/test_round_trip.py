@@ -270,6 +270,25 @@ def test_the_prose_around_a_snapshot_still_counts(tmp_path: Path) -> None:
     assert any("libcudnn.so.9" in symptom.text for symptom in facts.symptoms)
 
 
+def test_a_text_of_another_machine_is_said_beside_a_snapshot(tmp_path: Path) -> None:
+    here = "{}.{}".format(*sys.version_info)
+    snap, alike, other = (tmp_path / name for name in ("s.json", "alike.log", "other.log"))
+    assert cli.main(["collect", "--no-import", "-o", str(snap), "--python", sys.executable]) == 0
+    gc.enable()  # which a process that ends soon can do without
+    alike.write_text(f"Platform: Linux\nPython version: {here}\n", encoding="utf-8")
+    other.write_text(
+        'File "C:\\app\\main.py", line 1\nPython version: 3.4.1\n'
+        "OSError: [WinError 1114] A dynamic link library (DLL) initialization routine failed.\n",
+        encoding="utf-8",
+    )
+    both = [
+        machine.read(inputs.read([str(snap), str(log)]), Expectation()) for log in (alike, other)
+    ]
+    said = [[r for r in facts.remarks if "another machine" in r] for facts in both]
+    assert said[0] == []
+    assert [r.partition(":")[0] for r in said[1]] == ["platform.system", "interpreter.version"]
+
+
 def test_the_same_snapshot_twice_is_one_and_another_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "thread.txt"
     once = block.wrap(snapshot())

@@ -24,7 +24,7 @@ MOST = 64
 """Files in a bundle."""
 DIRECTORY = 64 * 1024
 """Bytes of the list of its files."""
-TEXTS = (".txt", ".log", ".md", ".json", ".out", ".err")
+TEXTS = (".txt", ".log", ".md", ".json", ".jsonl", ".out", ".err")
 _END = struct.Struct("<4s4H2LH")
 _END_MARK, _ZIP64_MARK = b"PK\x05\x06", b"PK\x06\x07"
 _TAIL = (1 << 16) + _END.size
@@ -41,8 +41,10 @@ _ABOUT = {
     "windows": "what Windows says: runtimes, policies, memory",
     "windows files": "which DLLs torch needs, and which it gets",
     "windows trace": "which DLLs Windows loaded for torch",
+    "build tools": "which compilers, nvcc, ninja and ptxas an extension would be built with",
     "all-reduce": "an all_reduce that was tried, rank by rank",
 }
+_BY_FIRST_WORD = {"text": "a text that was added", "build": "what it says of its version"}
 
 
 def pack(snapshot: Snapshot) -> bytes:
@@ -70,9 +72,8 @@ def inside(snapshot: Snapshot) -> Iterator[str]:
     yield "tokens, passwords, and the values of variables that torchdoctor does not know."
     for name, run in snapshot.probes.items():
         said = len(run.stdout.text) + len(run.stderr.text) + len(str(run.data))
-        about = _ABOUT.get(name) or (
-            "a text that was added" if name.startswith("text ") else "how an import went"
-        )
+        first = name.partition(" ")[0]
+        about = _ABOUT.get(name) or _BY_FIRST_WORD.get(first, "how an import went")
         yield f"  {name:<18} {said:>9,} characters: {about}"
 
 
@@ -121,7 +122,7 @@ def _refuse_by_its_end(stream: BinaryIO, name: str) -> None:
 
 
 def _refuse(entry: zipfile.ZipInfo, name: str) -> None:
-    shown = ascii(entry.orig_filename)[1:81]
+    shown = ascii(entry.orig_filename)[1:-1][:80]
     parts = entry.filename.replace("\\", "/").split("/")
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if ".." in parts or not parts[0] or ":" in parts[0] or "\\" in entry.orig_filename:

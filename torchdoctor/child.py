@@ -17,10 +17,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, Literal
+
+from torchdoctor.values import dataclass
 
 KEPT = 64 * 1024
 """How many bytes are kept of each end of a stream."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import combinations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal
@@ -35,6 +35,7 @@ from torchdoctor.facts import (
 )
 from torchdoctor.installers import Beside, Package
 from torchdoctor.tables import builds, drivers, load, neighbours, platforms, releases
+from torchdoctor.values import dataclass
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from torchdoctor.background import Background
 from torchdoctor.child import Run
 from torchdoctor.resource import read_text
 from torchdoctor.snapshot import Snapshot
+from torchdoctor.values import dataclass
 
 if TYPE_CHECKING:
     from torchdoctor.distributed.launcher import Seat
@@ -60,6 +61,8 @@ class Request:
     """Whether to read, on Linux, those that an import of torch would load."""
     all_reduce: Wish | None = None
     """The all_reduce to try when everything else was looked at."""
+    profile: str = "run"
+    """Whether to look at what compiles extensions, too: build."""
     progress: Callable[[object], None] | None = None
     """Is told, in another thread, how far the comparison of every byte is: (bytes done, of)."""
 
@@ -86,6 +89,7 @@ def collect(request: Request, environ: Mapping[str, str]) -> Snapshot:
             "timeout": request.timeout,
             "import_timeout": request.import_timeout,
             "after": list(request.after),
+            **({"profile": request.profile} if request.profile != "run" else {}),
         },
     )
 
@@ -144,6 +148,9 @@ class _Looking:
                 trials[name] = Background(partial(self._import, name))
         asked = sys.platform == "linux" and self.request.import_torch
         nccl = Background(self._nccl) if asked and _has_nccl(runs["environment"]) else None
+        tools = (
+            Background(partial(self._build_tools, runs["environment"])) if self._builds else None
+        )
         runs["driver"] = driver.result()
         runs |= self._smi(runs["driver"])
         runs["host"] = host.result()
@@ -151,6 +158,7 @@ class _Looking:
         runs |= windows.result() if windows else {}
         runs |= linux.result() if linux else {}
         runs |= {"nccl": nccl.result()} if nccl else {}
+        runs |= tools.result() if tools else {}
         runs |= {"windows trace": trace.result()} if trace else {}
         runs |= {f"import {name}": trial.result() for name, trial in trials.items()}
         return runs | ({"all-reduce": self.all_reduce()} if self.request.all_reduce else {})
@@ -184,8 +192,20 @@ class _Looking:
             },
         )
 
+    @property
+    def _builds(self) -> bool:
+        return self.request.profile == "build"
+
+    def _build_tools(self, environment: Run) -> dict[str, Run]:
+        """Look for what compiles extensions, and ask each for its version."""
+        from torchdoctor import toolchain  # noqa: PLC0415 - for whom asks for it
+
+        modules = environment.data.get("modules")
+        return toolchain.look(self.request.python, self.environ, modules, self._command)
+
     def _environment(self) -> Run:
         options = {"cwd": self.request.working_folder, "verify": self.request.verify}
+        options |= {"profile": self.request.profile} if self._builds else {}
         full = self.request.verify == "full"
         timeout = max(self.request.timeout, FULL_TIMEOUT) if full else self.request.timeout
         return self._probe("environment", options, self._python(), timeout)

@@ -27,7 +27,7 @@ def install(
     why: str,
     effect: Effect,
     again: bool = False,
-    cost: int = steps.COMPANION,
+    cost: int | None = None,
 ) -> Step:
     """Return the step that installs match specifications; *again* also when they are there."""
     tool = _tool(facts)
@@ -39,7 +39,7 @@ def install(
         title=f"Install {' and '.join(specs)} with {tool}",
         why=why,
         layer=Layer.PACKAGES,
-        cost=cost,
+        cost=steps.COMPANION if cost is None else cost,
         effect=effect,
         commands=shells.in_all([(*start, *specs)]),
         needs=("network",),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -17,6 +17,7 @@ from packaging.utils import canonicalize_name
 
 from torchdoctor.facts import Build, Driver, Facts, Gpu, Interpreter, Platform, Unknown
 from torchdoctor.tables import builds, drivers, gpus, neighbours, platforms, releases, rocm
+from torchdoctor.values import dataclass
 
 Accelerator = builds.Kind
 Admits = Callable[[str, builds.Build], bool]

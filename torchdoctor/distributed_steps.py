@@ -12,6 +12,7 @@ from dataclasses import replace
 from torchdoctor import effects, shells, steps
 from torchdoctor.facts import Facts, Symptom, Unknown
 from torchdoctor.model import Commands, Effect, Evidence, Layer, Step
+from torchdoctor.scale import SMALL
 
 LONGEST = 300
 
@@ -55,7 +56,7 @@ def in_script(  # noqa: PLR0913 - a step has that many sides
     why: str,
     settles: Iterable[str],
     bash: tuple[str, ...] = (),
-    cost: int = steps.SMALL,
+    cost: int = SMALL,
 ) -> Step:
     """Return a change to the training script, after which the messages *settles* are gone."""
     return Step(
@@ -76,7 +77,7 @@ def in_launch(  # noqa: PLR0913 - a step has that many sides
     why: str,
     settles: Iterable[str],
     bash: tuple[str, ...] = (),
-    cost: int = steps.SMALL,
+    cost: int = SMALL,
 ) -> Step:
     """Return a change to how the job is started, after which the messages *settles* are gone."""
     step = in_script(name, title, why=why, settles=settles, bash=bash, cost=cost)

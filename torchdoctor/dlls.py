@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 
 from torchdoctor import effects, places, shells, steps, trials
 from torchdoctor.facts import (
@@ -23,9 +22,12 @@ from torchdoctor.facts import (
     Symptom,
     Unknown,
     Windows,
+    items_of,
 )
 from torchdoctor.model import Commands, Confidence, Effect, Evidence, Layer, Severity, Step
+from torchdoctor.scale import SMALL
 from torchdoctor.tables import windows as table
+from torchdoctor.values import dataclass
 
 MSVCP = "msvcp140.dll"
 ALIKE = {"998": "1114"}
@@ -177,12 +179,12 @@ def runtime(windows: Windows | Unknown | None) -> DllFile | None:
 
 def _taken(windows: Windows) -> DllFile | None:
     path = really_loaded(windows, MSVCP)
-    copies = () if isinstance(windows.copies, Unknown) else windows.copies
+    copies = items_of(windows.copies)
     return next((c for c in copies if places.same(c.path, path)), None)
 
 
 def _won(windows: Windows) -> DllFile | None:
-    needs = () if isinstance(windows.needs, Unknown) else windows.needs
+    needs = items_of(windows.needs)
     return next((n.winner for n in needs if n.dll == MSVCP and n.winner), None)
 
 
@@ -200,9 +202,9 @@ def carriers(
 
     Those come first that were imported before torch, as a console shows.
     """
-    known = () if isinstance(distributions, Unknown) else distributions
+    known = items_of(distributions)
     installed = {d.name: d.version for d in known}
-    told = () if isinstance(symptoms, Unknown) else symptoms
+    told = items_of(symptoms)
     first = [s.values.get("module", "").lower() for s in told if s.name == "imported-first"]
     names = dict.fromkeys((*first, *installed))
     found = ((n, installed.get(n), table.carries(n, installed.get(n))) for n in names)
@@ -228,13 +230,12 @@ def vc_redist(*, why: str) -> Step:
 
 
 _OF_RUNTIME = ("vc-runtime-not-found", "runtime-dll-not-found", "windows-exception")
-_CODES = ("126", "127", *effects.DIES_WHILE_IT_STARTS)
-"""What a Visual C++ runtime that is too old, or not there, is told by."""
 
 
 def _redist_tried(facts: Facts) -> Facts:
     """Return *facts* without what the runtime can be the reason of; other messages stand."""
-    return _without(effects.settled(*_OF_RUNTIME)(facts), _CODES)
+    codes = ("126", "127", *effects.DIES_WHILE_IT_STARTS)
+    return _without(effects.settled(*_OF_RUNTIME)(facts), codes)
 
 
 def _without(facts: Facts, codes: tuple[str, ...]) -> Facts:
@@ -307,8 +308,30 @@ def torch_first(name: str, *, effect: Effect) -> Step:
     )
 
 
-by_hand = partial(steps.by_hand, layer=Layer.RUNTIME, cost=steps.SMALL, effect=mended())
-"""Return a step of Windows itself; by itself it clears what was tried and worked out."""
+def by_hand(  # noqa: PLR0913 - a step has that many sides
+    name: str,
+    title: str,
+    *,
+    why: str,
+    layer: Layer = Layer.RUNTIME,
+    cost: int = SMALL,
+    effect: Effect | None = None,
+    powershell: tuple[str, ...] = (),
+    cmd: tuple[str, ...] = (),
+    admin: bool = False,
+) -> Step:
+    """Return a step of Windows itself; by itself it clears what was tried and worked out."""
+    return steps.by_hand(
+        name,
+        title,
+        why=why,
+        layer=layer,
+        cost=cost,
+        effect=effect or mended(),
+        powershell=powershell,
+        cmd=cmd,
+        admin=admin,
+    )
 
 
 def bundle(what: str) -> Step:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
+from operator import attrgetter
 from types import MappingProxyType
 
 from torchdoctor.facts import (
@@ -41,6 +42,8 @@ that their own table calls lasting."""
 DIES_WHILE_IT_STARTS = ("1114", "998")
 """Numbers of Windows for a DLL that dies so. The reason is mostly the Visual C++ runtime, which no
 install of torch changes."""
+_FIELDS = tuple(field.name for field in fields(Facts))
+_values_of = attrgetter(*_FIELDS)
 
 
 def then(*effects: Effect) -> Effect:
@@ -86,7 +89,7 @@ def packages(
         changes["modules"] = modules
         if isinstance(facts.windows, Windows):
             changes["windows"] = _dlls_to_try(facts.windows, installed)
-        return _with(facts, changes)
+        return but(facts, changes)
 
     return effect
 
@@ -137,7 +140,7 @@ def without_variable(name: str) -> Effect:
         if isinstance(facts.variables, Unknown):
             return untried(facts)
         left = {k: v for k, v in facts.variables.items() if k != name}
-        return _with(facts, {"variables": MappingProxyType(left)} | _untried(facts))
+        return but(facts, {"variables": MappingProxyType(left)} | _untried(facts))
 
     return effect
 
@@ -149,7 +152,7 @@ def with_variable(name: str, value: str) -> Effect:
         if isinstance(facts.variables, Unknown):
             return untried(facts)
         variables = {**facts.variables, name: value}
-        return _with(facts, {"variables": variables} | _untried(facts))
+        return but(facts, {"variables": variables} | _untried(facts))
 
     return effect
 
@@ -158,7 +161,7 @@ def change(**fields: object) -> Effect:
     """Return the effect of the named facts taking these values; what was tried is open again."""
 
     def effect(facts: Facts) -> Facts:
-        return _with(facts, _untried(facts) | fields)
+        return but(facts, _untried(facts) | fields)
 
     return effect
 
@@ -174,12 +177,13 @@ def driver_becomes(release: str | None, cuda: str | None) -> Effect:
             cuda=cuda,
             kernel_module=release,
             library=release,
+            cuda_library=None,
             error=None,
             code=None,
             hung=False,
             garbage=False,
         )
-        return _with(facts, {"driver": new} | _untried(facts))
+        return but(facts, {"driver": new} | _untried(facts))
 
     return effect
 
@@ -191,7 +195,7 @@ def where(test: Callable[[Facts], bool], effect: Effect) -> Effect:
 
 def untried(facts: Facts) -> Facts:
     """Return *facts* without what was learnt by importing."""
-    return _with(facts, _untried(facts))
+    return but(facts, _untried(facts))
 
 
 def settled(*names: str) -> Effect:
@@ -204,13 +208,17 @@ def settled(*names: str) -> Effect:
         changes = _untried(facts)
         if not isinstance(facts.symptoms, Unknown):
             changes["symptoms"] = tuple(s for s in facts.symptoms if s.name not in names)
-        return _with(facts, changes)
+        return but(facts, changes)
 
     return effect
 
 
-def _with(facts: Facts, changes: Mapping[str, object]) -> Facts:
-    return replace(facts, **changes)  # type: ignore[arg-type] # the names are fields of Facts
+def but(facts: Facts, changes: Mapping[str, object]) -> Facts:
+    """Return *facts* with *changes* in its fields, as dataclasses.replace does in twice the time.
+
+    A plan asks for it thousands of times.
+    """
+    return Facts(**{**dict(zip(_FIELDS, _values_of(facts), strict=True)), **changes})
 
 
 def _untried(facts: Facts) -> dict[str, object]:

@@ -6,12 +6,12 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
 from torchdoctor.interpreters import inside
 from torchdoctor.tables import load
+from torchdoctor.values import dataclass
 
 PROGRAM = re.compile(r"python(3(\.\d+)?)?(\.exe)?", re.IGNORECASE)
 DEEPEST = 4

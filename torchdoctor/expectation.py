@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import cast, get_args
 
-from torchdoctor.facts import Accelerator, Expectation
+from torchdoctor.facts import Accelerator, Expectation, Profile
 from torchdoctor.model import DoctorError
 
 FORMS = "cpu, cuda, cuda>=12.6, rocm, xpu, mps, gpus>=2, or a file with one of them a line"
@@ -43,9 +43,20 @@ def kept(options: Mapping[str, object]) -> Expectation:
     kept_words = options.get("expect")
     known = kept_words if isinstance(kept_words, list) else []
     try:
-        return read(w for w in known[:9] if isinstance(w, str) and _WORD.fullmatch(w))
+        expected = read(w for w in known[:9] if isinstance(w, str) and _WORD.fullmatch(w))
     except DoctorError:
-        return Expectation()
+        expected = Expectation()
+    return under(expected, options)
+
+
+def under(
+    expected: Expectation, options: Mapping[str, object], asked: str | None = None
+) -> Expectation:
+    """Return *expected* under the profile *asked* for, or the one that a snapshot was made for."""
+    profile = asked or options.get("profile")
+    if profile not in get_args(Profile):
+        return expected
+    return replace(expected, profile=cast("Profile", profile))
 
 
 def _all(words: Iterable[str]) -> Iterator[tuple[str, str | None]]:

@@ -6,11 +6,15 @@ looked, or that looking failed, with the reason. There is no third spelling.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Callable, Mapping
+from dataclasses import field
+from operator import attrgetter
+from typing import Literal, TypeVar
+
+from torchdoctor.values import dataclass
 
 Accelerator = Literal["cpu", "cuda", "rocm", "xpu", "mps"]
+Profile = Literal["run", "build"]
 
 
 class _Fact:
@@ -21,14 +25,25 @@ class _Fact:
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+        return bool(_values_of(self) == _values_of(other))
 
     def __hash__(self) -> int:
-        return hash(tuple(getattr(self, name) for name in self.__slots__))
+        return hash(_values_of(self))
 
     def __repr__(self) -> str:
         said = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
         return f"{type(self).__name__}({said})"
+
+
+_GETTERS: dict[type, Callable[[object], object]] = {}
+
+
+def _values_of(fact: _Fact) -> object:
+    """Return the values of all fields of *fact*: compared at once, they are quick."""
+    kind = type(fact)
+    if kind not in _GETTERS:
+        _GETTERS[kind] = attrgetter(*kind.__slots__)
+    return _GETTERS[kind](fact)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -39,6 +54,12 @@ class Unknown(_Fact):
 
 
 NOT_COLLECTED = Unknown()
+_T = TypeVar("_T")
+
+
+def items_of(values: tuple[_T, ...] | Unknown) -> tuple[_T, ...]:
+    """Return *values*, none where nobody looked: for who asks if one of them is there."""
+    return () if isinstance(values, Unknown) else values
 
 
 # ---- the machine -----------------------------------------------------------------------------
@@ -389,6 +410,8 @@ class Driver(_Fact):
     """The release of the loaded kernel module (/proc/driver/nvidia/version)."""
     library: str | None = None
     """The release of the user-space library (libnvidia-ml, libcuda)."""
+    cuda_library: str | None = None
+    """Where the libcuda lies that the loader takes, links followed."""
     error: str | None = None
     """Why the driver did not answer, in its own words."""
     code: int | None = None
@@ -427,6 +450,53 @@ class Toolkit(_Fact):
     release: str | None
     path: str
     source: str = "nvcc"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Compiler(_Fact):
+    """A compiler that a build would call."""
+
+    command: str
+    """What is called: c++, gcc, cl, or what a variable says."""
+    path: str | None
+    """Where that is; None where it is nowhere."""
+    kind: str = ""
+    """gcc, clang, msvc; "" where it does not tell."""
+    version: str | None = None
+    named_by: str = ""
+    """The variable that names it (CXX, CC, NVCC_CCBIN ...); "" for the one that is usual."""
+    error: str = ""
+    """What it said where it is there and does not run."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BuildTools(_Fact):
+    """What an extension of torch would be compiled with. Each part is unknown on its own."""
+
+    cxx: Compiler | Unknown = NOT_COLLECTED
+    cc: Compiler | Unknown = NOT_COLLECTED
+    """The C compiler, which nvcc calls for what is not CUDA."""
+    nvcc: Toolkit | Unknown | None = NOT_COLLECTED
+    """The toolkit that torch would take; its path is what torch calls CUDA_HOME."""
+    home: str | None = None
+    """What torch takes for CUDA_HOME, whether nvcc is in it or not."""
+    targets: tuple[str, ...] | Unknown = NOT_COLLECTED
+    """What that nvcc says that it makes code for: 90 is sm_90."""
+    ninja: str | Unknown | None = NOT_COLLECTED
+    headers: bool | Unknown = NOT_COLLECTED
+    """Whether the interpreter has its Python.h."""
+    arch_names: tuple[str, ...] | Unknown = NOT_COLLECTED
+    """What the installed torch takes in TORCH_CUDA_ARCH_LIST: 9.0a."""
+    standard: str | Unknown = NOT_COLLECTED
+    """The C++ that the installed torch compiles with: 20 is -std=c++20."""
+    ptxas: Mapping[str, str] | Unknown = NOT_COLLECTED
+    """By its name (ptxas, ptxas-blackwell), the release of each that triton would call."""
+    found: tuple[str, ...] = ()
+    """Which of the usual names of compilers are on PATH: g++, g++-12, clang++."""
+    visual_studio: bool = False
+    """Whether Visual Studio is installed, whose compiler setuptools finds off PATH, too."""
+    unchecked: bool = False
+    """Whether nvcc was told to take any compiler (-allow-unsupported-compiler)."""
 
 
 # ---- what only Windows has --------------------------------------------------------------------
@@ -695,6 +765,8 @@ class Expectation(_Fact):
     """What a lock file holds (``--lock``): fact -> value; empty without one."""
     require: Mapping[str, str] = field(default_factory=dict)
     """What a policy requires (``--policy``): torch -> ">=2.6"; empty without one."""
+    profile: Profile = "run"
+    """Whether torch is only run here, or extensions are compiled for it, too (``--profile``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -739,6 +811,7 @@ class Facts(_Fact):
     device_nodes: tuple[DeviceNode, ...] | Unknown = NOT_COLLECTED
     kernel: Kernel | Unknown = NOT_COLLECTED
     toolkits: tuple[Toolkit, ...] | Unknown = NOT_COLLECTED
+    build_tools: BuildTools | Unknown = Unknown("not looked for (--profile build does)")
     all_reduce: AllReduce | Unknown | None = None
     """The one that was asked for (``all-reduce``, ``check --all-reduce``); None without one."""
     expectation: Expectation = Expectation()

@@ -17,7 +17,13 @@ from torchdoctor.reading.machine import TEXT
 from torchdoctor.reading.pasted import embedded, normalise
 from torchdoctor.snapshot import LARGEST, SCHEMA, Snapshot, parse
 
+STDIN = "standard input"
+"""How it is called."""
 _OURS = SCHEMA.partition("/")[0].encode()
+
+
+class SeveralError(DoctorError):
+    """Raised where a file has the snapshots of several machines, one a line."""
 
 
 def read(names: Sequence[str]) -> Snapshot:
@@ -87,7 +93,7 @@ def _together(snapshots: Sequence[Snapshot], texts: Mapping[str, Run]) -> Snapsh
 
 
 def _one(name: str) -> tuple[tuple[Snapshot, ...], str | None]:
-    said = "standard input" if name == "-" else name
+    said = STDIN if name == "-" else name
     if name == "-":
         return _taken(cast("BufferedReader", sys.stdin.buffer), said, None)
     path = Path(name)
@@ -122,13 +128,36 @@ def _taken(
     if head.lstrip()[:1] != b"{" or _OURS not in head:
         text, snapshots = embedded.take(normalise.load(stream, name), name)
         return snapshots, text
+    first = _first_line(stream, name)
     if size is not None and size > LARGEST:
         raise DoctorError(
             f"{name} has {size >> 20} MB; a snapshot has at most {LARGEST >> 20} MB. "
             "Make a new one with: torchdoctor collect -o snapshot.json",
             file=name,
         )
-    return (parse(stream.read(LARGEST + 1), name),), None
+    return (parse(first + stream.read(LARGEST + 1), name),), None
+
+
+def _first_line(stream: BufferedReader, name: str) -> bytes:
+    """Return the first line of the snapshot in *stream*; refuse a file of one snapshot a line.
+
+    Raises:
+        SeveralError: it has one on its first line, and another after it.
+
+    """
+    lines = (line for line in iter(lambda: stream.readline(LARGEST + 1), b"") if line.strip())
+    first = next(lines, b"")
+    if first.rstrip().endswith(b"}") and (second := next(lines, b"")):
+        if not second.lstrip().startswith(b"{"):
+            return first + second
+        file = name if name != STDIN else "FILE.jsonl"
+        raise SeveralError(
+            f"{name} holds the snapshots of several machines, one a line; for all of them, use: "
+            f"torchdoctor compare {file}",
+            file=name,
+            kind="usage",
+        )
+    return first
 
 
 def _unpacked(stream: BufferedReader, name: str) -> tuple[tuple[Snapshot, ...], str | None]:

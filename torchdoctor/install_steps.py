@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from torchdoctor import effects, steps
 from torchdoctor.choose import Choice, Refusal
-from torchdoctor.facts import Build, Facts, Interpreter, Unknown
+from torchdoctor.facts import Build, Facts, Interpreter, items_of
 from torchdoctor.model import Layer, Step
 from torchdoctor.tables import builds
 
@@ -84,7 +84,7 @@ def is_installed(facts: Facts, choice: Choice) -> bool:
         return False
     if (torch.public, torch.tag) != (choice.release, choice.tag):
         return False
-    known = () if isinstance(facts.distributions, Unknown) else facts.distributions
+    known = items_of(facts.distributions)
     have = {d.name: d.version.partition("+")[0] for d in known}
     rest = {n: v.partition("+")[0] for n, v in choice.versions.items() if n != "torch"}
     return all(have.get(name) == version for name, version in rest.items())

@@ -9,11 +9,11 @@ for with ``===``.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from torchdoctor import shells
 from torchdoctor.facts import Interpreter, Unknown
 from torchdoctor.model import Commands
+from torchdoctor.values import dataclass
 
 Line = tuple[str, ...]
 

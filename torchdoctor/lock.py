@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from fnmatch import translate
 from functools import cache
 from pathlib import Path
@@ -16,6 +15,7 @@ from torchdoctor.compare.rows import NONE, NOT_TOLD, THERE, rows
 from torchdoctor.facts import Facts
 from torchdoctor.model import DoctorError, Severity
 from torchdoctor.tables import load
+from torchdoctor.values import dataclass
 
 SCHEMA = "torchdoctor.lock/1"
 LARGEST = 4 << 20
@@ -138,6 +138,7 @@ def _place(fact: str) -> int | None:
     return next((i for i, (p, _, _) in enumerate(_rules()) if p.match(fact)), None)
 
 
+@cache
 def _rule(fact: str) -> tuple[How, Severity] | None:
     place = _place(fact)
     return None if place is None else _rules()[place][1:]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Literal
+
+from torchdoctor.values import dataclass
 
 if TYPE_CHECKING:
     from torchdoctor.facts import Facts

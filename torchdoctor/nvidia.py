@@ -15,6 +15,7 @@ from torchdoctor.facts import (
     Runtime,
     Symptom,
     Unknown,
+    items_of,
 )
 from torchdoctor.tables import libraries, releases
 
@@ -46,7 +47,7 @@ def asked(
 
 def absent(symptoms: tuple[Symptom, ...] | Unknown) -> frozenset[str]:
     """Return the libraries that could not be opened, by their file names."""
-    told = () if isinstance(symptoms, Unknown) else symptoms
+    told = items_of(symptoms)
     found = (s.values.get("library", "") for s in told if s.name == "shared-library-missing")
     return frozenset(library.rpartition("/")[2] for library in found if library)
 
@@ -60,7 +61,7 @@ def cudnn_major(
     """Return the major of the cuDNN of *torch*: as it says, by its wheels, by the tables."""
     if isinstance(runtime, Runtime) and runtime.cudnn:
         return runtime.cudnn.partition(".")[0]
-    known = () if isinstance(distributions, Unknown) else distributions
+    known = items_of(distributions)
     for distribution in known:
         if distribution.name.startswith("nvidia-cudnn-cu"):
             return distribution.version.partition(".")[0]

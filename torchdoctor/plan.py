@@ -43,17 +43,27 @@ def make(checks: Mapping[str, Check], facts: Facts, outcomes: tuple[Outcome, ...
 
     best = _best(world, start)
     if any(map(is_new_environment, best.steps)):  # that costs most, and hides what would do
-        other = _best(world.without(is_new_environment), start)
+        other = _best(world.without(is_new_environment), start, best)
         best = min(best, other, key=lambda state: state.worth)
     return _told(world, start, best)
 
 
-def _best(world: World, start: State) -> State:
-    """Return the best end that steps from *start* lead to, at which nothing is there anew."""
-    ends = [_shortest(world, start, _finished(world, found)) for found in _search(world, start)]
-    best = min(ends, key=lambda state: state.worth)
-    worse = _brings(world, start, best)
-    return best if worse is None else _best(world.without(lambda s: s.name == worse.name), start)
+def _best(world: World, start: State, known: State | None = None) -> State:
+    """Return the best end that steps from *start* lead to, at which nothing is there anew.
+
+    Where none is better than the end that is *known*, it may be any.
+    """
+    best = known
+    for found in _search(world, start):
+        end = _shortest(world, start, _finished(world, found), best)
+        while (more := _finished(world, end)) is not end:  # for one that was left out, another may
+            end = _shortest(world, start, more, best)
+        best = min(best or end, end, key=lambda state: state.worth)
+    assert best
+    worse = None if best is known else _brings(world, start, best)
+    if worse is None:
+        return best
+    return _best(world.without(lambda s: s.name == worse.name), start, known)
 
 
 def _brings(world: World, start: State, end: State) -> Step | None:
@@ -210,26 +220,55 @@ def _fewer(before: Sequence[Finding], after: Sequence[Finding]) -> tuple[str, ..
 # ---- the proof ---------------------------------------------------------------------------------
 
 
-def _shortest(world: World, start: State, found: State) -> State:
-    """Put the steps in order, and drop each without which nothing more and nothing else remains."""
+def _shortest(world: World, start: State, found: State, known: State | None) -> State:
+    """Put the steps in order, and drop each without which nothing more and nothing else remains.
+
+    What cannot become better than the end that is *known* is left as it is.
+    """
     orders = dict.fromkeys((in_order(found.steps), found.steps))
     best = min((world.after(start, *steps) for steps in orders), key=lambda s: weight_of(s.pending))
-    if len(best.steps) > 1:
-        for step in sorted(best.steps, key=lambda s: -s.cost):
-            others = tuple(s for s in best.steps if s is not step)
-            if world.lasts(others, _cured_by(world, start, best, step)):
+    bound = known.cost if known and weight_of(best.pending) >= weight_of(known.pending) else None
+    again = sorted(best.steps, key=lambda s: -s.cost)
+    while again:  # what is needed may be so only for a step that is dropped after it
+        kept: list[Step] = []
+        left, again = again, []
+        for step in left:
+            if len(best.steps) > 1 and (shorter := _without(world, start, best, step, found)):
+                best, again = shorter, kept.copy()
                 continue
-            shorter = world.after(start, *others)
-            fewer = _counted(shorter.pending) <= _counted(best.pending)
-            # As they were found: in order, a step may stand before the one that uncovers its fault.
-            as_found = [s for s in found.steps if any(s is other for other in others)]
-            if fewer and (
-                not _clears(world, start, best, step)
-                or _is_undone(world, step, as_found, start.facts)
-                or _all_offered(world, start, as_found)
-            ):
-                best = shorter
+            kept.append(step)
+            if bound is not None and sum(s.cost for s in kept) > bound:
+                return best
     return best
+
+
+def _without(world: World, start: State, best: State, step: Step, found: State) -> State | None:
+    """Return where the steps to *best* lead without *step*, if it can be left out.
+
+    *found* has the steps as they were found: in order, one may stand before the one that uncovers
+    its fault.
+    """
+    others = tuple(s for s in best.steps if s is not step)
+    if world.lasts(others, [*_cured_by(world, start, best, step), *_prevented(world, best, step)]):
+        return None
+    shorter = world.after(start, *others)
+    if not _counted(shorter.pending) <= _counted(best.pending):
+        left = names_of(best.pending)
+        world.prevented[step.name] = [f for f in shorter.pending if f.name not in left]
+        return None
+    as_found = [s for s in found.steps if any(s is other for other in others)]
+    idle = (
+        not _clears(world, start, best, step)
+        or _is_undone(world, step, as_found, start.facts)
+        or _all_offered(world, start, as_found)
+    )
+    return shorter if idle else None
+
+
+def _prevented(world: World, end: State, step: Step) -> list[Finding]:
+    """Return what came up when *step* was left out before, and is not there at *end*."""
+    left = names_of(end.pending)
+    return [f for f in world.prevented.get(step.name, ()) if f.name not in left]
 
 
 def _cured_by(world: World, start: State, end: State, step: Step) -> list[Finding]:

@@ -10,7 +10,7 @@ import datetime as dt
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from torchdoctor.model import DoctorError, Finding
+from torchdoctor.values import dataclass
 
 if TYPE_CHECKING:
     from torchdoctor.registry import Check

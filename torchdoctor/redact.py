@@ -12,7 +12,7 @@ import base64
 import binascii
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import cast
@@ -303,18 +303,27 @@ def _is_common(name: str) -> bool:
 
 def redact(snapshot: Snapshot, *, user: str, host: str, home: str) -> Snapshot:
     """Return *snapshot* without user, host, home, addresses, UUIDs, tokens and credentials."""
-    hosts = load("secrets")["common"]["hosts"].split()
-    redactor = _Redactor(
-        user="" if _is_common(user) else user,
-        host="" if host.lower() in hosts or _means_something(host or "localhost") else host,
-        home="" if home in ("", "/", "/root") else home.rstrip("/\\"),
-    )
+    redactor = _redactor(user=user, host=host, home=home)
     return replace(
         snapshot,
         probes={name: redactor.run(run) for name, run in snapshot.probes.items()},
         options=cast("Mapping[str, object]", redactor.value(snapshot.options)),
         redacted=True,
     )
+
+
+def _redactor(*, user: str, host: str, home: str) -> _Redactor:
+    hosts = load("secrets")["common"]["hosts"].split()
+    return _Redactor(
+        user="" if _is_common(user) else user,
+        host="" if host.lower() in hosts or _means_something(host or "localhost") else host,
+        home="" if home in ("", "/", "/root") else home.rstrip("/\\"),
+    )
+
+
+def words(*, user: str, host: str, home: str) -> Callable[[str], str]:
+    """Return what takes the same out of a text, one after the other, with the same stand-ins."""
+    return _redactor(user=user, host=host, home=home).text
 
 
 def here(environ: Mapping[str, str]) -> dict[str, str]:

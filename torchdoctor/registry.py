@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from torchdoctor import plugins
 from torchdoctor.model import Finding
+from torchdoctor.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,18 +45,21 @@ class Replay:
         *like* are facts that were run before, and that these were made of.
         """
         now, before = self._of(facts, like), self._met.get(id(like))
-        said = before.said if before else {}
-        changed = _differing(now.numbers, before.numbers) if before else -1
+        if before:
+            changed = _differing(now.numbers, before.numbers)
+            now.said |= {
+                name: told
+                for name, told in before.said.items()
+                if not (told.mask & changed or told.late)
+            }
+        known = {name: told.outcome for name, told in now.said.items()}
 
         def look(check: Check, facts: Facts) -> Outcome:
-            told = said.get(check.name)
-            if told is None or told.mask & changed or told.late:
-                told = self._look(check, facts, now.numbers)
-            now.said[check.name] = told
+            now.said[check.name] = told = self._look(check, facts, now.numbers)
             return told.outcome
 
         self._order = self._order or in_order(self._checks)
-        return run(self._checks, facts, order=self._order, look=look)
+        return run(self._checks, facts, order=self._order, look=look, known=known)
 
     def told(self, facts: Facts, outcomes: Sequence[Outcome]) -> None:
         """Take note of what the checks said of *facts*, where it is known what they read."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from functools import cache
 from pathlib import Path
 from typing import cast
@@ -13,6 +13,7 @@ from torchdoctor import __version__
 from torchdoctor.child import Run, Stream
 from torchdoctor.model import DoctorError
 from torchdoctor.resource import read_text
+from torchdoctor.values import dataclass
 
 SCHEMA = "torchdoctor.snapshot/1"
 LARGEST = 16 * 1024 * 1024

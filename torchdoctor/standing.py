@@ -31,7 +31,7 @@ _TOUCHED = tuple(f.name for f in fields(Facts) if f.name not in _NOT_TOUCHED)
 _OF_THE_MACHINE = frozenset(
     (
         *("platform", "cpu", "container", "limits", "driver", "gpus", "device_nodes", "kernel"),
-        *("toolkits", "expectation"),
+        *("toolkits", "build_tools", "expectation"),
     )
 )
 _WITHIN = frozenset(("files", "versions", "environment"))
@@ -54,7 +54,7 @@ def standing(  # noqa: PLR0913, PLR0917 - it is asked once, with all there is
     *puts* stands in for :func:`touched`.
     """
     puts = puts or touched
-    stand = [f for f in gone if not _cures(step, f, before, puts) and finds(f, tried)]
+    stand = [f for f in gone if not cures(step, f, before, puts) and finds(f, tried)]
     cured = {f.name for f in gone} - {f.name for f in stand}
     while explained := [f for f in stand if cured.intersection(f.because_of)]:
         cured.update(f.name for f in explained)
@@ -68,11 +68,19 @@ def is_new_torch(done: Mapping[str, str]) -> bool:
 
 
 def undoes(done: Mapping[str, str], before: Mapping[str, str]) -> bool:
-    """Tell whether a step puts something else where one *before* it did."""
-    return any(before.get(name, value) != value for name, value in done.items())
+    """Tell whether a step puts something else where one *before* it did.
+
+    What only was not taken into a new environment may be put into it.
+    """
+    fresh = "interpreter" in before
+    return any(
+        before[name] != value and (before[name] or not fresh)
+        for name, value in done.items()
+        if name in before
+    )
 
 
-def _cures(step: Step, finding: Finding, facts: Facts, puts: Puts) -> bool:
+def cures(step: Step, finding: Finding, facts: Facts, puts: Puts) -> bool:
     """Tell whether *step* is offered for *finding*, or does all that one of those does."""
     if any(own.name == step.name for own in finding.steps):
         return True
@@ -95,15 +103,18 @@ def _covers(done: Mapping[str, str], wanted: Mapping[str, str], *, whichever: bo
     return bool(wanted) and not lacking
 
 
-def touched(step: Step, facts: Facts) -> dict[str, str]:
+def touched(
+    step: Step, facts: Facts, effect: Callable[[Step, Facts], Facts] | None = None
+) -> dict[str, str]:
     """Return what *step* puts in place anew, or takes away, and what is there then.
 
     Distributions with their versions, variables as ``$NAME`` with their values, and other facts.
+    *effect* stands in for that of the step, where it is known what it does to *facts*.
     """
     stand_ins = {"distributions": (), "variables": {}, "interpreter": _SOME_PYTHON}
     known = {n: s for n, s in stand_ins.items() if isinstance(getattr(facts, n), Unknown)}
-    base = replace(facts, **known) if known else facts  # type: ignore[arg-type]
-    after = step.effect(base)
+    base = effects.but(facts, known) if known else facts
+    after = step.effect(base) if known or effect is None else effect(step, facts)
     found: dict[str, str] = {}
     for name in _TOUCHED:
         old, new = getattr(base, name), getattr(after, name)
@@ -143,4 +154,4 @@ def as_tried(before: Facts, after: Facts) -> Facts:
         }
         if parts:
             kept["windows"] = replace(new, **parts)
-    return replace(after, **kept) if kept else after  # type: ignore[arg-type]
+    return effects.but(after, kept) if kept else after

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import replace
 
 from torchdoctor import standing
 from torchdoctor.facts import Facts
@@ -12,6 +12,7 @@ from torchdoctor.model import Finding, Outcome, Step
 from torchdoctor.ranking import findings_of, ranked
 from torchdoctor.registry import Check
 from torchdoctor.replay import Replay
+from torchdoctor.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +57,16 @@ class World:
         for check in checks.values():
             for name in check.names:
                 self._makers.setdefault(name, []).append(check)
+        self.prevented: dict[str, list[Finding]] = {}
+        """For a step, by its name, what was there when it was left out."""
         self._start = start.facts
+        self._shown = names_of(start.pending)
+        self._named = set(self._shown)
+        """Whatever was found on any way."""
         self._barred: Callable[[Step], bool] = lambda _step: False
         self._known: dict[tuple[int, ...], State] = {}
-        self._facts: dict[tuple[int, ...], tuple[Step, Facts]] = {}
+        self._facts: dict[tuple[int, int], tuple[Step, Facts, Facts]] = {}
+        self._as_tried: dict[int, tuple[Facts, Facts]] = {}
         self._touched: dict[tuple[int, int], tuple[Step, Facts, Mapping[str, str]]] = {}
 
     def without(self, barred: Callable[[Step], bool]) -> World:
@@ -88,51 +95,71 @@ class World:
             way = (*state.steps, step)
             key = tuple(map(id, way))
             if key not in self._known:
-                self._known[key] = self._one(state, step, way, key)
+                self._known[key] = self._one(state, step, way)
             state = self._known[key]
         return state
 
-    def lasts(self, steps: Iterable[Step], findings: Iterable[Finding]) -> bool:
+    def lasts(self, steps: Sequence[Step], findings: Sequence[Finding]) -> bool:
         """Tell whether one of *findings* is surely there after *steps* alone.
 
         It costs less than to go that way, as only the checks that make them are asked.
         """
-        facts = self._start
-        key: tuple[int, ...] = ()
+        met = [self._start]
         for step in steps:
-            key = (*key, id(step))
-            facts = self._effect(facts, step, key)
-        tried = standing.as_tried(self._start, facts)
+            met.append(self._effect(step, met[-1]))
+        facts, tried = met[-1], self._tried(met[-1])
         return any(
             self._is_seen(finding, facts) and (tried is facts or self._finds(finding, tried))
             for finding in findings
-        )
+        ) or any(self._stands(finding, steps, met) for finding in findings)
+
+    def _stands(self, finding: Finding, steps: Sequence[Step], met: Sequence[Facts]) -> bool:
+        """Tell whether *finding*, of the start, surely stands all the way: none of *steps* cures.
+
+        *met* are the facts before each, and those at the end.
+        """
+        if finding.name not in self._shown or self._named.intersection(finding.because_of):
+            return False
+        for place, step in enumerate(steps):
+            if not self._finds(finding, self._tried(met[place + 1])):
+                return False
+            offered = self._with_new_steps(finding, self._tried(met[place]))
+            if standing.cures(step, offered, met[place], self.touched):
+                return False
+        return True
+
+    def _tried(self, facts: Facts) -> Facts:
+        if id(facts) not in self._as_tried:
+            self._as_tried[id(facts)] = facts, standing.as_tried(self._start, facts)
+        return self._as_tried[id(facts)][1]
 
     def touched(self, step: Step, facts: Facts) -> Mapping[str, str]:
         """Return what *step* puts in place anew on *facts*, or takes away."""
         key = id(step), id(facts)
         if key not in self._touched:  # with both, so that the ids stay theirs
-            self._touched[key] = step, facts, standing.touched(step, facts)
+            self._touched[key] = step, facts, standing.touched(step, facts, self._effect)
         return self._touched[key][2]
 
-    def _effect(self, facts: Facts, step: Step, key: tuple[int, ...]) -> Facts:
+    def _effect(self, step: Step, facts: Facts) -> Facts:
+        key = id(step), id(facts)
         if key not in self._facts:
-            self._facts[key] = step, step.effect(facts)
-        return self._facts[key][1]
+            self._facts[key] = step, facts, step.effect(facts)
+        return self._facts[key][2]
 
-    def _one(self, state: State, step: Step, way: tuple[Step, ...], key: tuple[int, ...]) -> State:
-        facts = self._effect(state.facts, step, key)
+    def _one(self, state: State, step: Step, way: tuple[Step, ...]) -> State:
+        facts = self._effect(step, state.facts)
         outcomes = self._replay.run(facts, state.facts)
         seen = pending_of(outcomes)
-        tried = standing.as_tried(self._start, facts)
+        tried = self._tried(facts)
         done = self.touched(step, state.facts)
         if not standing.is_new_torch(done):  # what an import showed holds on
             old = names_of(state.pending)
             seen = tuple(f for f in seen if f.name in old or self._finds(f, tried))
         found = names_of(seen)
+        self._named |= found
         undone = [f for f, before in state.cured if standing.undoes(done, before)]
         gone = [f for f in (*state.pending, *undone) if f.name not in found]
-        stand = standing.standing(gone, step, state.facts, tried, self._finds, self.touched)
+        stand = self._standing(gone, step, state.facts, tried)
         open_ones = found | names_of(stand)
         return State(
             facts,
@@ -145,6 +172,37 @@ class World:
                 *((f, done) for f in gone if f.name not in open_ones),
             ),
         )
+
+    def _standing(
+        self, gone: Sequence[Finding], step: Step, before: Facts, tried: Facts
+    ) -> tuple[Finding, ...]:
+        """Return what stands of what is *gone*; what is offered for it by now cures it, too.
+
+        What came up on the way and is out of sight again was never seen by anyone.
+        """
+        then = self._tried(before)
+        offered = [self._with_new_steps(finding, then) for finding in gone]
+        stand = standing.standing(offered, step, before, tried, self._finds, self.touched)
+        left = {id(finding) for finding in stand}
+        return tuple(
+            finding
+            for finding, now in zip(gone, offered, strict=True)
+            if id(now) in left and finding.name in self._shown
+        )
+
+    def _with_new_steps(self, finding: Finding, facts: Facts) -> Finding:
+        had = {step.name for step in finding.steps}
+        new = {
+            step.name: step
+            for check in self._makers.get(finding.name, ())
+            for other in self._replay.look(check, facts, self._start).findings
+            if other.name == finding.name and other.severity != "note"
+            for step in other.steps
+            if step.name not in had
+        }
+        if not new:
+            return finding
+        return replace(finding, steps=(*finding.steps, *(new[name] for name in sorted(new))))
 
     def _finds(self, finding: Finding, facts: Facts) -> bool:
         return any(

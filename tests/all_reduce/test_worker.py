@@ -128,6 +128,46 @@ def test_a_name_that_gloo_could_not_use_is_a_fault_with_its_value(
     )
 
 
+USER = "# of the cluster\nNCCL_SOCKET_IFNAME=lo\nNCCL_ALGO=Ring\n"
+
+
+def test_what_nccl_is_told_is_a_variable_else_the_file_that_is_named(tmp_path: Path) -> None:
+    (tmp_path / "nccl.conf").write_text(USER)
+    file = str(tmp_path / "nccl.conf")
+    asked = "[setting('NCCL_ALGO'), setting('NCCL_PROTO'), setting('NCCL_SOCKET_IFNAME')]"
+    environ = {"NCCL_CONF_FILE": file, "NCCL_ALGO": "Tree"}
+    assert ask(asked, tmp_path, environ) == [["Tree", ""], ["", ""], ["lo", file]]
+
+
+def test_the_user_s_own_file_counts_where_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / ".nccl.conf").write_text(USER)
+    told = ["127.0.0.1", "NCCL_SOCKET_IFNAME=lo (~/.nccl.conf)"]
+    assert ask("advertised('nccl')", tmp_path, {"HOME": str(tmp_path)}) == told
+    assert ask("list(conf())[:1]", tmp_path, {"HOME": str(tmp_path)}) == ["~/.nccl.conf"]
+    other = {"HOME": str(tmp_path), "NCCL_CONF_FILE": "/dev/null"}
+    assert ask("advertised('nccl')", tmp_path, other) != told
+
+
+def test_a_file_that_names_no_interface_of_this_machine_is_a_fault_with_its_name(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "nccl.conf").write_text("NCCL_SOCKET_IFNAME=bogus0\n")
+    program = (
+        "def told():\n"
+        "    try:\n"
+        "        advertised('nccl')\n"
+        "    except Fault as fault:\n"
+        "        return fault.said\n"
+    )
+    file = str(tmp_path / "nccl.conf")
+    told = ask_with(program, "told()", tmp_path, {"NCCL_CONF_FILE": file})
+    assert isinstance(told, dict)
+    assert (told["why"], told["value"], told["file"]) == ("interface", "bogus0", file)
+    told = ask_with(program, "told()", tmp_path, {"NCCL_SOCKET_IFNAME": "bogus0"})
+    assert isinstance(told, dict)
+    assert "file" not in told
+
+
 def ask_with(
     program: str, question: str, folder: Path, environ: Mapping[str, str] | None = None
 ) -> object:

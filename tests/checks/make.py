@@ -6,6 +6,8 @@ from torchdoctor import effects
 from torchdoctor.facts import (
     NOT_COLLECTED,
     Build,
+    BuildTools,
+    Compiler,
     Container,
     Cpu,
     Device,
@@ -25,6 +27,7 @@ from torchdoctor.facts import (
     Runtime,
     SoLoad,
     Symptom,
+    Toolkit,
     Unknown,
     Windows,
 )
@@ -224,6 +227,7 @@ NVIDIA_NODES = nodes("/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm")
 DOCKER = Container("docker")
 EXPECT_CUDA = Expectation(accelerator="cuda")
 EXPECT_CPU = Expectation(accelerator="cpu")
+TO_BUILD = Expectation(profile="build")
 OLD_CPU = Cpu("Intel(R) Celeron(R) J1900", frozenset({"fpu", "sse4_1", "sse4_2", "ssse3"}), 4)
 NEW_CPU = Cpu("AMD EPYC 7763", frozenset({"sse4_2", "avx", "avx2"}), 64)
 
@@ -294,3 +298,47 @@ def loader(torch: SoLoad | None = None, **changes: object) -> Linux:
         "glibc": "2.39",
     }
     return Linux(**known | changes)  # type: ignore[arg-type]
+
+
+def gcc(version: str = "13.3.0", command: str = "g++", **changes: object) -> Compiler:
+    """Return a gcc as Ubuntu 24.04 has it."""
+    known: dict[str, object] = {"path": f"/usr/bin/{command}", "kind": "gcc", "version": version}
+    return Compiler(command, **known | changes)  # type: ignore[arg-type]
+
+
+def nvcc(release: str = "13.0") -> Toolkit:
+    """Return the toolkit of *release* where NVIDIA's packages put it."""
+    return Toolkit(release, f"/usr/local/cuda-{release}", "nvcc --version")
+
+
+def tools(**changes: object) -> BuildTools:
+    """Return all that a build for torch 2.13 of CUDA 13.0 takes."""
+    known: dict[str, object] = {
+        "cxx": gcc(),
+        "cc": gcc(command="gcc"),
+        "nvcc": nvcc(),
+        "home": "/usr/local/cuda-13.0",
+        "ninja": "/env/bin/ninja",
+        "headers": True,
+        "arch_names": ("7.5", "8.0", "8.6", "8.9", "9.0", "9.0a", "10.0", "12.0", "12.0a"),
+        "standard": "20",
+        "ptxas": {"ptxas": "13.0"},
+        "found": ("c++", "g++", "cc", "gcc"),
+    }
+    return BuildTools(**known | changes)  # type: ignore[arg-type]
+
+
+def to_build(version: str = "2.13.0+cu130", **changes: object) -> dict[str, object]:
+    """Return the facts of a machine on which extensions are compiled for torch *version*."""
+    known: dict[str, object] = {
+        "expectation": TO_BUILD,
+        "platform": linux(),
+        "interpreter": interpreter(),
+        "torch": build(version),
+        "symptoms": (),
+        "variables": {},
+        "toolkits": (),
+        "gpus": (a100(),),
+        "build_tools": tools(),
+    }
+    return known | changes

@@ -16,7 +16,17 @@ from torchdoctor.model import Finding
 from torchdoctor.tables import load
 
 CAUSES = load("all_reduce")["cause"]
-SPECIAL = ("not-started", "died", "stopped", "late", "raised", "import", "stuck", "mismatch")
+SPECIAL = (
+    "interface-file",
+    "not-started",
+    "died",
+    "stopped",
+    "late",
+    "raised",
+    "import",
+    "stuck",
+    "mismatch",
+)
 
 
 def found(judge: Judge, record: AllReduce) -> Finding:
@@ -161,6 +171,48 @@ def test_variables_that_may_differ_from_host_to_host_are_let_be(judge: Judge, na
         judge(all_reduce=with_variables({"NCCL_ALGO": "Ring"}, {"NCCL_ALGO": "Ring"})).findings
         == ()
     )
+
+
+def with_files(*each: dict[str, str]) -> AllReduce:
+    events = (make.event("facts", "fact", variables={"NCCL_PROTO": "LL"}, conf=c) for c in each)
+    return run(*((event, *until("done")) for event in events))
+
+
+def test_what_a_file_of_nccl_says_on_one_node_alone_is_told_with_the_file(judge: Judge) -> None:
+    finding = found(judge, with_files({"/etc/nccl.conf": "# here\nNCCL_ALGO=Ring"}, {}))
+    assert finding.name == "rank-variables-differ"
+    assert "Ring in /etc/nccl.conf on rank 0; not set on rank 1" in finding.summary
+    assert finding.steps[0].commands.bash == ("grep -n NCCL_ALGO /etc/nccl.conf",)
+    finding = found(
+        judge, with_files({"~/.nccl.conf": "NCCL_ALGO=Ring"}, {"a b": "NCCL_ALGO=Tree"})
+    )
+    assert finding.steps[0].commands.bash == ("grep -n NCCL_ALGO 'a b' ~/.nccl.conf",)
+
+
+@pytest.mark.parametrize(
+    "each",
+    [
+        ({"/etc/nccl.conf": "NCCL_ALGO=Ring"}, {"~/.nccl.conf": "NCCL_ALGO=Ring"}),
+        ({"~/.nccl.conf": "NCCL_ALGO=Ring", "/etc/nccl.conf": "NCCL_ALGO=Tree"},) * 2,
+        ({"/etc/nccl.conf": "#NCCL_ALGO=Ring"}, {}),
+        ({"/etc/nccl.conf": "NCCL_PROTO=Simple"}, {}),  # the variable comes first
+        ({"/etc/nccl.conf": "NCCL_SOCKET_IFNAME=ib0"}, {"/etc/nccl.conf": "NCCL_ALGO"}),
+    ],
+)
+def test_files_of_nccl_that_come_to_the_same_are_let_be(
+    judge: Judge, each: tuple[dict[str, str], dict[str, str]]
+) -> None:
+    assert judge(all_reduce=with_files(*each)).findings == ()
+
+
+def test_an_interface_that_a_file_names_is_put_right_in_the_file(judge: Judge) -> None:
+    values = {"variable": "NCCL_SOCKET_IFNAME", "value": "ib0", "interfaces": ["eth0"]}
+    told = {"file": "/etc/nccl.conf", **values}
+    fault = error("facts", "interface", **told)  # type: ignore[arg-type]
+    finding = found(judge, run(until("facts", "call"), fault))
+    assert finding.name == "wrong-socket-ifname"
+    assert "/etc/nccl.conf says on rank 1" in finding.summary
+    assert finding.steps[0].commands.bash[0] == "grep -n NCCL_SOCKET_IFNAME /etc/nccl.conf"
 
 
 def test_a_check_of_anything_else_does_not_load_what_judges_a_run() -> None:

@@ -45,3 +45,8 @@ def test_a_build_that_the_toolkit_stopped_is_a_warning(judge: Judge, cure: Plann
     assert "compute_120" in found.summary
     assert cure(symptoms=(said,)).verdict == "healthy"
     assert judge(symptoms=()).status == "unknown"
+
+
+def test_for_who_compiles_another_check_looks_closer(judge: Judge) -> None:
+    facts = {"torch": make.build("2.10.0+cu128"), "toolkits": (OLD,)}
+    assert judge(**facts, expectation=make.TO_BUILD).status == "clear"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from tests.checks import make
 from tests.conftest import Judge, Planner, names
+from torchdoctor.facts import Facts
 
 SAID = make.symptom("cuda-system-not-ready", code="802")
 HERE = {"platform": make.linux(), "container": None}
@@ -45,3 +46,10 @@ def test_a_container_is_sent_to_the_host(judge: Judge) -> None:
 def test_starting_it_cures(cure: Planner) -> None:
     plan = cure(**HERE, driver=make.driver(fabric="stopped"), symptoms=(SAID,))
     assert (plan.verdict, names(plan.remaining)) == ("healthy", [])
+
+
+def test_starting_it_leaves_the_driver_that_is_there_by_then(judge: Judge) -> None:
+    (found,) = judge(**HERE, driver=None, symptoms=(SAID,)).findings
+    (start,) = found.steps
+    assert start.effect(Facts(driver=make.driver())).driver == make.driver(fabric="running")
+    assert start.effect(Facts(driver=None)).driver is None

@@ -56,7 +56,8 @@ def test_what_is_not_as_it_was_is_found(
 ) -> None:
     outcome = judge(**KNOWN | changed, expectation=EXPECTED)
     (finding,) = outcome.findings
-    assert (finding.name, finding.severity) == ("lock-unmet", severity)
+    name = "lock-packages-unmet" if said.startswith("torch") else "lock-unmet"
+    assert (finding.name, finding.severity) == (name, severity)
     assert said in finding.summary
 
 
@@ -95,6 +96,17 @@ def test_the_plan_installs_what_was_locked(judge: Judge, cure: Planner) -> None:
     assert any("torch==2.13.0+cu130" in line and "/cu130" in line for line in lines)
     assert any("numpy==2.1.0" in line and "index-url" not in line for line in lines)
     assert all("--no-deps" in line for line in lines)
+
+
+def test_what_no_package_changes_is_told_by_itself_and_left(judge: Judge, cure: Planner) -> None:
+    fewer = KNOWN | torch_and(build("2.13.0+cu130"), dist("numpy", "2.3.0")) | {"gpus": (a100(0),)}
+    brought, rest = judge(**fewer, expectation=EXPECTED).findings
+    assert "numpy" in brought.summary
+    assert "gpus" not in brought.summary
+    plan = cure(**fewer, expectation=EXPECTED)
+    assert [planned.clears for planned in plan.steps] == [("lock-packages-unmet",)]
+    assert plan.remaining == (rest,)
+    assert "gpus.count is 1 and was 2" in rest.summary
 
 
 @pytest.mark.parametrize(

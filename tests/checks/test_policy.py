@@ -10,10 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.checks.make import a100, build, dist, driver, interpreter, runtime, torch_and
-from tests.conftest import Judge
+from tests.checks.make import (
+    a100,
+    build,
+    dist,
+    driver,
+    interpreter,
+    linux,
+    nvidia,
+    runtime,
+    torch_and,
+)
+from tests.conftest import Judge, Planner
 from torchdoctor import cli, policy
-from torchdoctor.facts import Expectation, Limits, Unknown
+from torchdoctor.facts import Container, Expectation, Limits, Unknown
 from torchdoctor.model import DoctorError, Evidence, Finding
 from torchdoctor.policy import Ignored, Policy
 from torchdoctor.registry import Check
@@ -79,8 +89,9 @@ def test_what_is_not_there_at_all_is_named(judge: Judge) -> None:
         "capability": ">=7",
         "packages.x": ">0",
     }
-    (finding,) = judge(**known, expectation=Expectation(require=required)).findings
-    assert {seen.fact for seen in finding.evidence} == set(required)
+    findings = judge(**known, expectation=Expectation(require=required)).findings
+    assert [seen.fact for finding in findings for seen in finding.evidence] == list(required)
+    assert {finding.name for finding in findings} == {"policy-unmet"}
 
 
 def test_what_nobody_told_is_not_held_against_the_machine(judge: Judge) -> None:
@@ -94,6 +105,85 @@ def test_a_size_is_read_in_either_kind_of_units() -> None:
     said = {"24 GiB": 24 * GIB, "24GB": 24 * 10**9, "1.5 GiB": 3 * GIB // 2, "512": 512}
     assert {text: policy.size(text) for text in said} == said
     assert policy.size("much") is None
+
+
+# ---- what to do about it -------------------------------------------------------------------------
+
+CURES = {
+    "torch": "torch==2.15.0+cu130",
+    "cuda": "torch==2.13.0+cu132",
+    "python": "uv venv --python 3.14",
+    "driver": "ubuntu-drivers install nvidia:590",
+    "shm": "mount -o remount,size=9G /dev/shm",
+    "packages.numpy": "'numpy<2'",
+}
+"""What is in the command for each of UNMET that a command can meet."""
+
+
+def requiring(**changed: str) -> dict[str, object]:
+    required = MET | {name.replace("_", "."): wanted for name, wanted in changed.items()}
+    return {**HERE, "platform": linux(), "expectation": Expectation(require=required)}
+
+
+@pytest.mark.parametrize("name", CURES)
+def test_what_a_command_can_meet_has_a_step_that_meets_all_of_the_policy(
+    name: str, cure: Planner
+) -> None:
+    made = cure(**requiring(**{name: UNMET[name]}))
+    assert made.verdict == "healthy"
+    lines = [line for planned in made.steps for line in planned.step.commands.bash]
+    assert CURES[name] in " ".join(lines)
+
+
+@pytest.mark.parametrize("name", sorted(set(UNMET) - set(CURES)))
+def test_what_no_command_can_meet_says_why(name: str, cure: Planner) -> None:
+    made = cure(**requiring(**{name: UNMET[name]}))
+    assert made.steps == ()
+    (left,) = made.remaining
+    assert "; no command " in left.summary or "; NCCL comes with torch" in left.summary
+
+
+def test_one_build_meets_what_is_said_of_torch_and_of_cuda(cure: Planner) -> None:
+    made = cure(**requiring(torch="<2.13", cuda=">=12.8,<12.9"))
+    (planned,) = made.steps
+    assert made.verdict == "healthy"
+    assert planned.step.commands.bash[-1].endswith("/whl/cu128")
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"torch": ">=99"}, "no build of torch does justice to torch >=99"),
+        ({"torch": "<2.6", "cuda": ">=13"}, "no build of torch for this machine has a CUDA of"),
+        ({"python": "==2.7.*"}, "no build of torch fits such a Python"),
+        ({"driver": "<570"}, "an older driver is no step"),
+        ({"packages_torchvision": ">=0.28"}, "torchvision goes with the release of torch"),
+        ({"packages_numpy": "!=2.1.0"}, "which version of numpy meets !=2.1.0 is not known"),
+    ],
+)
+def test_where_nothing_meets_it_there_is_no_step_and_the_reason_is_told(
+    changed: dict[str, str], why: str, judge: Judge
+) -> None:
+    for finding in judge(**requiring(**changed)).findings:
+        assert finding.steps == ()
+        assert why in finding.summary
+
+
+def test_a_driver_that_has_left_a_gpu_behind_is_no_step(judge: Judge) -> None:
+    old = nvidia("NVIDIA GeForce GTX 1080", (6, 1))
+    known = requiring(driver=">=590") | {"gpus": (old, old)}
+    findings = judge(**known).findings
+    (said,) = [f for f in findings if f.evidence[0].fact == "driver"]
+    assert said.steps == ()
+    assert "driver 580 is the last one for NVIDIA GeForce GTX 1080" in said.summary
+
+
+def test_in_a_container_memory_and_driver_are_of_the_host(judge: Judge) -> None:
+    known = requiring(shm="16 GiB", driver=">=590") | {"container": Container("docker")}
+    by_name = {f.evidence[0].fact: f.steps for f in judge(**known).findings}
+    assert by_name["shm"][0].title == "Start the container with --shm-size=16g"
+    assert by_name["driver"][0].title.endswith("(on the host)")
+    assert not by_name["driver"][0].commands
 
 
 # ---- what is ignored -----------------------------------------------------------------------------

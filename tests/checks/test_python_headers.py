@@ -1,6 +1,7 @@
+from tests.checks import make
 from tests.checks.make import dist, interpreter, linux, symptom, system, windows
 from tests.conftest import Judge, Planner
-from torchdoctor.facts import Unknown
+from torchdoctor.facts import NOT_COLLECTED, Unknown
 
 HERE = {
     "platform": windows(),
@@ -60,3 +61,26 @@ def test_headers_of_something_else_are_nothing(judge: Judge) -> None:
 def test_the_headers_cure(cure: Planner) -> None:
     for said in (GCC, MSVC):
         assert cure(platform=linux(), symptoms=(said,)).verdict == "healthy"
+
+
+def test_who_compiles_needs_python_h(judge: Judge, cure: Planner) -> None:
+    without = make.to_build(build_tools=make.tools(headers=False))
+    (found,) = judge(**without).findings
+    assert (found.name, found.severity) == ("python-dev-files-missing", "error")
+    assert "This Python 3.12 has no Python.h" in found.summary
+    assert found.steps[0].commands.bash[-1] == "sudo apt-get install -y python3.12-dev"
+    assert cure(**without).verdict == "healthy"
+    on_windows = without | {"platform": make.windows()}
+    (found,) = judge(**on_windows).findings
+    assert [step.name for step in found.steps] == ["add-python-headers"]
+    assert cure(**on_windows).verdict == "healthy"
+
+
+def test_with_python_h_or_without_the_profile_a_build_is_no_question(judge: Judge) -> None:
+    assert judge(**make.to_build()).status == "clear"
+    without = make.tools(headers=False)
+    run = make.to_build(expectation=make.EXPECT_CPU, build_tools=without)
+    assert judge(**run).status == "clear"
+    unknown = make.tools(headers=NOT_COLLECTED)
+    assert judge(**make.to_build(build_tools=unknown)).status == "unknown"
+    assert judge(expectation=make.TO_BUILD).status == "unknown"

@@ -80,6 +80,17 @@ def test_one_gpu_other_workers_enough_of_it_and_no_container_are_nothing(judge: 
         assert judge(**known | change).status == "clear"
 
 
+def test_eight_gpus_may_need_more_than_two_do(judge: Judge) -> None:
+    known = {"symptoms": (), "limits": Limits(shm=256 << 20), "container": make.DOCKER}
+    eight = tuple(make.a100(number) for number in range(8))
+    outcome = judge(**known, gpus=eight)
+    assert names(outcome) == {"shm-too-small": "note"}
+    assert "280 MiB" in summaries(outcome)
+    for change in ({"gpus": eight[:4]}, {"gpus": eight, "limits": Limits(shm=1 << 30)}):
+        assert judge(**known | change).status == "clear"
+    assert judge(**known | {"gpus": eight, "container": None}).status == "clear"
+
+
 def test_each_runtime_is_told_in_its_own_words(judge: Judge) -> None:
     for kind, command in (
         ("podman", "podman run --device nvidia.com/gpu=all --shm-size=8g IMAGE"),

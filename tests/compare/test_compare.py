@@ -180,7 +180,7 @@ def test_machines_with_the_same_faults_stand_together(gathered: Report) -> None:
     having = [c for c in clusters if "wrong-socket-ifname" in c["findings"]]
     odd = machines.odd_ones("variables.NCCL_SOCKET_IFNAME", 30)
     assert {name for c in having for name in c["machines"]} == {f"rank {n}" for n in odd}
-    assert "Machines with the same faults" in {detail.heading for detail in gathered.details}
+    assert "Machines with the same fault" in {detail.heading for detail in gathered.details}
 
 
 def of_job(*versions: str, gathered: bool = True) -> Report:

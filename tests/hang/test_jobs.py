@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import time
 from pathlib import Path
@@ -141,18 +140,6 @@ def test_a_rank_that_is_not_armed_is_never_signalled(tmp_path: Path) -> None:
         assert all(map(job.alive, range(3)))
     assert not (tmp_path / "signalled").exists()
     assert (found.ranks, found.confidence) == ((2,), "possible")
-
-
-@pytest.mark.skipif(shutil.which("py-spy") is None, reason="py-spy is not on the PATH")
-def test_py_spy_gives_the_place_of_a_rank_that_is_not_armed(tmp_path: Path) -> None:
-    with running("late", tmp_path, armed=False) as job:
-        ran = Ran("hang", str(job.launcher), "--watch", "2", "--format", "json", cwd=tmp_path)
-        assert all(map(job.alive, range(2)))
-    report: dict[str, Any] = ran.json
-    (finding,) = report["findings"]
-    assert (finding["name"], finding["confidence"]) == ("rank-stuck", "likely")
-    assert finding["where"] == {"rank": 1, "operation": "all_reduce"}
-    assert finding["location"]["line"] == line_of("time.sleep(120)")
 
 
 def test_without_a_handler_a_signal_would_have_ended_it(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ elif fault == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
     quietly()
 elif fault == "uneven":
-    if RANK == 0:
+    if RANK != 1:
         quietly()
 elif fault == "raised":
     if RANK == 1:

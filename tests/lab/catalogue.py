@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.lab.installs import OLD
+from tests.lab.real import OLD
 from tests.lab.recipes import RECIPES
 
 __all__ = ("OLD", "RECIPES")

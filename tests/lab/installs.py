@@ -178,12 +178,12 @@ def _(scene: Scene) -> None:
 
 # ---- a disk that is full ------------------------------------------------------------------------
 
-SMALL_DISK = "400m"
+SMALL, LARGE = "400m", "2g"
 
 
 @contextmanager
-def small_disk(folder: Path) -> Iterator[None]:
-    """Let *folder* be a small disk for a while; what is then in it stays there.
+def disk_of(size: str, folder: Path) -> Iterator[None]:
+    """Let *folder* be a disk of this *size* for a while; what is then in it stays there.
 
     Raises:
         LookupError: this user may not mount one.
@@ -192,7 +192,7 @@ def small_disk(folder: Path) -> Iterator[None]:
     kept = folder.with_name(f"{folder.name} before")
     folder.rename(kept)
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK}", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
         raise LookupError("no small disk can be mounted")
     try:
@@ -206,6 +206,18 @@ def small_disk(folder: Path) -> Iterator[None]:
     kept.rename(folder)
 
 
+def install_on(size: str, scene: Scene) -> str:
+    """Let pip install torch while site-packages is a disk of this *size*; return its errors."""
+    base = environments.base()
+    line = [str(scene.environment.python), "-m", "pip", "install", "--no-index", "--find-links"]
+    line += [str(base.wheels), f"torch=={base.torch_version}", "numpy"]
+    with disk_of(size, scene.environment.site):
+        done = subprocess.run(
+            line, env=scene.environ(), cwd=scene.work, capture_output=True, text=True, check=False
+        )
+    return done.stderr
+
+
 @recipe(
     Scenario(
         "disk-full",
@@ -216,15 +228,15 @@ def small_disk(folder: Path) -> Iterator[None]:
     )
 )
 def _(scene: Scene) -> None:
-    base = environments.base()
-    line = [str(scene.environment.python), "-m", "pip", "install", "--no-index", "--find-links"]
-    line += [str(base.wheels), f"torch=={base.torch_version}", "numpy"]
-    with small_disk(scene.environment.site):
-        done = subprocess.run(
-            line, env=scene.environ(), cwd=scene.work, capture_output=True, text=True, check=False
-        )
-    if "No space left on device" not in done.stderr:
-        raise LookupError(f"the disk was large enough: {done.stderr[-300:]}")
+    said = install_on(SMALL, scene)
+    if "No space left on device" not in said:
+        raise LookupError(f"the disk was large enough: {said[-300:]}")
+
+
+@recipe(Scenario("disk-full-twin", "the same, and the disk is large enough", place=with_pip))
+def _(scene: Scene) -> None:
+    said = install_on(LARGE, scene)
+    assert "ERROR" not in said, said
 
 
 # ---- every Python as the target -----------------------------------------------------------------
@@ -307,6 +319,54 @@ def _(scene: Scene) -> None:
 )
 def _(scene: Scene) -> None:
     extension(scene, OF_TORCH_2_9, name="torch-scatter", version="2.1.2+pt24cpu", requires=())
+
+
+@recipe(Scenario("torch-scatter-twin", "torch-scatter for torch 2.13"))
+def _(scene: Scene) -> None:
+    extension(scene, name="torch-scatter", version="2.1.2+pt213cpu", requires=())
+
+
+# ---- another libcuda ----------------------------------------------------------------------------
+
+LIBCUDA = "libcuda.so.1"
+
+
+def compat(scene: Scene, release: str) -> None:
+    """Let LD_LIBRARY_PATH name the folder of a cuda-compat whose libcuda is of this *release*."""
+    need_gcc()
+    a_cuda_build(scene)
+    folder = scene.folder / "cuda" / "compat"
+    made = Library(f"libcuda.so.{release}", soname=LIBCUDA, defines=("cuDriverGetVersion",))
+    lab.build_libraries((made,), folder)
+    (folder / LIBCUDA).symlink_to(f"libcuda.so.{release}")
+    scene.variables["LD_LIBRARY_PATH"] = str(folder)
+
+
+@recipe(
+    Scenario(
+        "older-compat",
+        "LD_LIBRARY_PATH names a cuda-compat that is older than the driver",
+        ("cuda-compat-libs",),
+        shows=("libcuda.so.575.57.08", "LD_LIBRARY_PATH", "error 803"),
+        arguments=("--no-import",),
+        proof="heals",
+        gpu_free=True,
+    )
+)
+def _(scene: Scene) -> None:
+    compat(scene, "575.57.08")
+
+
+@recipe(
+    Scenario(
+        "older-compat-twin",
+        "LD_LIBRARY_PATH names a cuda-compat that is newer than the driver of an A100",
+        arguments=("--no-import",),
+        gpu_free=True,
+    )
+)
+def _(scene: Scene) -> None:
+    compat(scene, "590.48.01")
 
 
 # ---- another library of CUDA --------------------------------------------------------------------
@@ -454,51 +514,3 @@ def _(scene: Scene) -> None:
 )
 def _(scene: Scene) -> None:
     a_cuda_build(scene, without=("nvidia-cudnn-cu13",))
-
-
-# ---- old releases, the real ones ----------------------------------------------------------------
-
-REAL = ("1.13.1", "2.2.2", "2.4.1", "2.9.1")
-"""Wheels of the default index, without what they depend on: NVIDIA's are gigabytes."""
-OLD: dict[str, Scenario] = {}
-PIP_CACHE = environments.CACHE.parent / "pip"
-
-
-def without_torch(root: Path, *, whole: bool = True) -> Environment:
-    """Make an environment that has all that a torch asks for, but for NVIDIA's wheels and NumPy."""
-    environment = with_pip(root, whole=whole)
-    for entry in base_site().iterdir():
-        known = entry.name.startswith(("torch", "functorch", "numpy", "pip", "_"))
-        if entry.is_dir() and not known:
-            environments.link_tree(entry, environment.site / entry.name)
-    shutil.copy2(base_site() / "typing_extensions.py", environment.site)
-    return environment
-
-
-def of_release(release: str) -> Callable[[Scene], None]:
-    """Return what installs the real torch *release* alone."""
-
-    def build(scene: Scene) -> None:
-        line = [str(scene.environment.python), "-m", "pip", "install", "--quiet", "--no-deps"]
-        line += ["--no-compile", "--cache-dir", str(PIP_CACHE), f"torch==={release}"]
-        known = {n: v for n, v in os.environ.items() if n.startswith("PIP_")}
-        done = subprocess.run(
-            line, env=scene.environ(**known), cwd=scene.work, capture_output=True, check=False
-        )
-        if done.returncode:
-            raise LookupError(f"pip finds no torch {release}: {done.stderr[-300:]!r}")
-
-    return build
-
-
-for _release in REAL:
-    OLD[f"torch-{_release}"] = Scenario(
-        f"torch-{_release}",
-        f"torch {_release} of the default index, installed with --no-deps",
-        ("nvidia-wheels-missing",),
-        shows=("nvidia-",),
-        proof="none",
-        place=without_torch,
-        build=of_release(_release),
-        gpu_free=True,
-    )

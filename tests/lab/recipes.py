@@ -75,10 +75,10 @@ def _(scene: Scene) -> None:
 @recipe(
     Scenario(
         "libtorch-not-tried",
-        "the same, and torch may not be imported",
+        "the same, and torch may not be imported, but all files may be read",
         ("libtorch-shadow",),
         shows=("LD_LIBRARY_PATH", OTHER, "torch/lib/libc10.so"),
-        arguments=("--no-import",),
+        arguments=("--no-import", "--verify", "full"),
         proof="heals",
         installs=False,
     )
@@ -334,5 +334,19 @@ def _(scene: Scene) -> None:
 
 @recipe(Scenario("read-only", "site-packages may not be written to"))
 def _(scene: Scene) -> None:
-    site = scene.environment.site
-    site.chmod(0o555)
+    scene.environment.site.chmod(0o555)
+
+
+@recipe(
+    Scenario(
+        "read-only-broken",
+        "the same, and libc10.so is gone",
+        ("torch-files-missing",),
+        shows=("libc10.so",),
+        proof="words",  # somebody else has to carry it out
+        installs=False,
+    )
+)
+def _(scene: Scene) -> None:
+    scene.environment.remove("torch/lib/libc10.so")
+    scene.environment.site.chmod(0o555)

@@ -11,6 +11,7 @@ from tests import environments
 from tests.lab import interrupted
 from tests.lab.catalogue import OLD, RECIPES
 from tests.scenarios import trial
+from tests.scenarios.doctor import Answer
 from tests.scenarios.scenario import Scenario
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs the loader of Linux")
@@ -68,3 +69,14 @@ def test_a_twin_is_the_twin_of_something_broken() -> None:
         if name.endswith("twin"):
             assert not recipe.expected, name
     assert any(recipe.expected for recipe in RECIPES.values())
+
+
+def test_an_answer_by_a_bundle_that_is_another_is_told() -> None:
+    def answer(*names: str, severity: str = "error") -> Answer:
+        found = [{"name": name, "severity": severity, "because_of": []} for name in names]
+        return Answer(1, {"findings": found}, 0.0)
+
+    assert not trial.unlike(answer("a", "b"), answer("a", "b"))
+    assert trial.unlike(answer("a", "b"), answer("a"))
+    assert trial.unlike(answer("a"), answer("b"))
+    assert trial.unlike(answer("a"), answer("a", severity="note"))

@@ -205,6 +205,28 @@ MISSING = {
         (dep("a", versions=("DEP_2",)), dep("b", needs=("-lc",), uses=("puts",)), top(rpath="@/b")),
         ("l:@/top/libtop.so",),
     ),
+    "a symbol of a version, and the found file has no versions": Arrangement(
+        (dep("a", versions=("DEP_2",)), dep("b", defines=("older",)), top(rpath="@/b")),
+        ("l:@/top/libtop.so",),
+    ),
+    "a symbol of a version that the found file has, without the symbol": Arrangement(
+        (
+            dep("a", versions=("DEP_2",)),
+            dep("b", defines=("older",), versions=("DEP_2",)),
+            top(rpath="@/b"),
+        ),
+        ("l:@/top/libtop.so",),
+    ),
+    "two symbols of two versions, and one that is of none": Arrangement(
+        (
+            dep("a", versions=("DEP_2",)),
+            Library("e/libeve.so", soname="libeve.so", defines=("eve",), versions=("EVE_1",)),
+            Library("f/libeve.so", soname="libeve.so", defines=("odd",), versions=("EVE_1",)),
+            dep("b", versions=("DEP_2",)),
+            top(needs=(f"a/{DEP}", "e/libeve.so"), uses=("eve", "dep", "lost"), rpath="@/f:@/b"),
+        ),
+        ("l:@/top/libtop.so",),
+    ),
     "a program whose library is gone": Arrangement(
         (dep("a"),), (), program=Library("program", needs=(f"a/{DEP}",), rpath="@/none")
     ),

@@ -16,11 +16,13 @@ from tests.linux import lab, torch_start
 from tests.linux.lab import Arrangement, Library
 from tests.linux.test_startup import CUDART, MACHINERIES, SITE, SPARSE, WRITTEN, but, source
 from tests.linux.torch_start import Machinery
+from torchdoctor import redact
 from torchdoctor.child import Run
 from torchdoctor.facts import Linux, SoLoad, Unknown
 from torchdoctor.linux import answers, inventory, objects
 from torchdoctor.linux.inventory import Layout
 from torchdoctor.reading import linux as reader
+from torchdoctor.snapshot import Snapshot
 
 pytestmark = pytest.mark.skipif(lab.GCC is None, reason="no gcc to compile with")
 
@@ -100,6 +102,16 @@ def test_a_foreign_library_is_named_with_its_variable_and_what_would_serve(tmp_p
     assert isinstance(linux.steered, tuple)
     (steered,) = linux.steered
     assert (steered.name, steered.how) == ("libcusparse.so.12", "LD_LIBRARY_PATH")
+
+
+def test_the_message_of_a_symbol_names_the_version_that_it_is_wanted_in(tmp_path: Path) -> None:
+    own, foreign, deps, extension = SHADOWED.libraries[-4:]
+    versioned = replace(own, versions=("libcusparse.so.12",))
+    others = SHADOWED.libraries[:-4]
+    machinery = replace(SHADOWED, libraries=(*others, versioned, foreign, deps, extension))
+    load, _ = of_torch(facts(record(machinery, tmp_path)))
+    assert load.names == ("cusparseNew",)
+    assert load.message.endswith("_C.so: undefined symbol: cusparseNew, version libcusparse.so.12")
 
 
 def test_a_variable_that_leads_to_nothing_steers_nothing(tmp_path: Path) -> None:
@@ -280,6 +292,20 @@ def test_what_the_probe_could_not_do_is_the_reason() -> None:
     assert reader.read({}) == {}
     only = {"linux": Run((), "failed", reason="exit code 1")}
     assert reader.read(only)["linux"] == Unknown("the shared objects were not read: exit code 1")
+
+
+def test_a_record_comes_whole_through_redaction(tmp_path: Path) -> None:
+    whole = record(SHADOWED, tmp_path)
+    run = Run((), "answered", data={"record": whole})
+    who = {"user": "nobody-here", "host": "no-such-host", "home": "/home/nobody-here"}
+    sent = redact.redact(Snapshot("now", {"linux files": run}), **who).probes["linux files"]
+    assert sent.data["record"] == whole
+    some = (objects.symbol_hash(f"symbol_{number}") for number in range(5000))
+    hashes = objects.SharedObject(defined=frozenset(some))
+    packed = objects.to_json(hashes)
+    assert max(map(len, str(packed["defined"]).split())) == 8
+    assert redact.words(**who)(str(packed["defined"])) == packed["defined"]
+    assert objects.from_json(packed) == hashes
 
 
 def test_facts_of_a_file_come_back_as_they_went() -> None:

@@ -55,6 +55,12 @@ def test_it_says_what_readelf_says(path: Path) -> None:
     assert file.defined == {elf.hashed(name.encode()) for name in defined}
     undefined = {name for bind, where, name in plain if where == "UND" and bind == "GLOBAL"}
     assert set(file.undefined) <= undefined
+    versions = {
+        name.partition("@")[0]: re.sub(r".*@|\(.*", "", name)
+        for _, where, name in symbols
+        if where == "UND" and "@" in name
+    }
+    assert file.asked_versions == {n: v for n, v in versions.items() if n in file.undefined}
     # What is not in it, no relocation names.
     assert len(undefined - set(file.undefined)) <= 1
     stack = re.search(r"GNU_STACK +\S+ \S+ \S+ \S+ \S+ (\S+)", said)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from torchdoctor import child
+from torchdoctor import child, registry
 from torchdoctor.child import Run
-from torchdoctor.facts import Driver, Gpu, Unknown
+from torchdoctor.facts import Build, Driver, Facts, Gpu, Unknown
 from torchdoctor.reading import driver as reading
 from torchdoctor.resource import read_text
+from torchdoctor.run import looked
 
 NVML = r"""
 #include <stdlib.h>
@@ -124,6 +125,7 @@ def test_a_healthy_driver_tells_its_release_and_its_gpus(tmp_path: Path, librari
         cuda="13.0",
         source="nvml",
         library="580.95.05",
+        cuda_library=str(libraries / "libcuda.so.570.10"),
         fabric="running",
     )
     assert facts["gpus"] == (
@@ -149,6 +151,27 @@ def test_a_healthy_driver_tells_its_release_and_its_gpus(tmp_path: Path, librari
     )
     assert run.data["cuda_driver_version"] == 12080
     assert run.data["smi_needed"] is False
+
+
+def test_the_libcuda_that_the_loader_takes_foretells_the_error(
+    tmp_path: Path, libraries: Path
+) -> None:
+    compat = tmp_path / "cuda-12.8" / "compat"
+    compat.mkdir(parents=True)
+    shutil.copy(libraries / "libcuda.so.570.10", compat)
+    (compat / "libcuda.so.1").symlink_to("libcuda.so.570.10")
+    path = f"{compat}:{libraries}"
+    facts = Facts(
+        **reading.read(ask(tmp_path, Path(path))),  # type: ignore[arg-type]
+        torch=Build("2.11.0+cu128", cuda="12.8"),
+        variables={"LD_LIBRARY_PATH": path},
+    )
+    check = registry.load("compat_libs")
+    (found,) = looked(check, facts).findings
+    assert found.evidence[0].value == str(compat / "libcuda.so.570.10")
+    assert "does not work with driver 580.95.05 or its GPU (error 803)" in found.summary
+    after = found.steps[0].effect(facts)
+    assert not looked(check, after).findings
 
 
 def test_what_the_library_prints_is_no_answer(tmp_path: Path, libraries: Path) -> None:

@@ -25,7 +25,7 @@ SILENT = {
     *("__main__", "cli", "inputs", "interpreters", "redact", "resource", "select", "snapshot"),
     *("collect", "known", "listing", "output", "parser", "explain", "search", "as_json", "refresh"),
     *("printing", "from_index", "index", "settings", "translate", "parts", "report_words"),
-    *("completion", "pytest_plugin", "arm", "junit", "advice"),
+    *("completion", "pytest_plugin", "arm", "junit", "advice", "manual", "manual_build"),
 }
 """Modules whose sentences stand in no report: options, errors of usage, how tables are made."""
 FOLDERS = ("checks", "windows", "torchdoctor")

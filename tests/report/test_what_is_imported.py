@@ -49,3 +49,30 @@ def test_a_quick_look_reads_no_texts_and_compares_nothing() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert answer.stdout.splitlines()[-1] == "[]"
+
+
+def test_no_check_builds_a_step_while_it_is_imported() -> None:
+    code = (
+        "import sys; from torchdoctor import lazily, registry; lazily.begin(); "
+        "registry.all_checks(); print(sorted(m for m in sys.modules if "
+        "type(sys.modules[m]).__name__ != '_LazyModule' and "
+        "(m in lazily.MODULES or m.startswith(lazily.TABLES))))"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.splitlines()[-1] == "[]"
+
+
+def test_what_waits_is_there_once_it_is_asked_for() -> None:
+    code = (
+        "import sys; from torchdoctor import lazily; lazily.begin(); "
+        "from torchdoctor import choose; from torchdoctor.tables import releases; "
+        "kinds = lambda: [type(m).__name__ for m in (choose, releases)]; before = kinds(); "
+        "choose.choose, releases.torch_release; print(before, kinds())"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    waiting, there = ["_LazyModule"] * 2, ["module"] * 2
+    assert answer.stdout == f"{waiting} {there}\n"

@@ -142,11 +142,46 @@ def check(scene: Scene, *arguments: str, deadline: float = 300) -> Answer:
         AssertionError: it printed no JSON, or its exit code is not that of its findings.
 
     """
-    start = time.monotonic()
+    line = command(scene, "json", *arguments)
+    return _answer(line, scene.work, scene.environ(), deadline)
+
+
+def elsewhere(scene: Scene, *arguments: str, deadline: float = 300) -> Answer:
+    """Run ``torchdoctor collect`` on *scene*, and ``check`` on its bundle in another place.
+
+    Raises:
+        AssertionError: one of them failed.
+
+    """
+    at = arguments.index("--expect") if "--expect" in arguments else len(arguments)
+    looked, expected = arguments[:at], arguments[at : at + 2]
+    folder = _made(scene.folder / "another machine")
+    bundle = folder / "sent.zip"
+    words = [sys.executable, "-c", START, "collect", "--output", str(bundle)]
+    words += ["--python", str(scene.environment.python), *looked, *arguments[at + 2 :]]
     done = subprocess.run(
-        command(scene, "json", *arguments),
+        words,
         cwd=scene.work,
         env=scene.environ(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=deadline,
+    )
+    assert done.returncode == 0, done.stderr
+    words = [sys.executable, "-c", START, "check", "--format", "json", str(bundle)]
+    if HAS_DRIVER and not expected:
+        expected = ("--expect", "cpu")
+    return _answer([*words, *expected], folder, environments.environ(folder), deadline)
+
+
+def _answer(line: list[str], folder: Path, environ: dict[str, str], deadline: float) -> Answer:
+    start = time.monotonic()
+    done = subprocess.run(
+        line,
+        cwd=folder,
+        env=environ,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,

@@ -23,8 +23,9 @@ RELEASES = {
     "3.11": "2.13.0",
     "3.12": "2.13.0",
     "3.13": "2.13.0",
+    "3.14": "2.13.0",
 }
-TESTED = ("3.8", "3.10", "3.12", "3.13")
+TESTED = ("3.8", "3.10", "3.12", "3.13", "3.14")
 
 
 @cache
@@ -68,7 +69,13 @@ def test_an_environment_of_this_python_is_healthy(tmp_path: Path, version: str) 
 
 @pytest.mark.parametrize("version", TESTED)
 def test_a_torch_without_wheels_for_this_python_is_named(tmp_path: Path, version: str) -> None:
-    newer = {"3.8": "2.13.0", "3.10": "2.15.0", "3.12": "2.1.2", "3.13": "2.4.1"}[version]
+    newer = {
+        "3.8": "2.13.0",
+        "3.10": "2.15.0",
+        "3.12": "2.1.2",
+        "3.13": "2.4.1",
+        "3.14": "2.8.0",
+    }[version]
     scene = machine(tmp_path, version)
     code = "raise ImportError('cannot import name _C')\n"
     wheel = standins.tiny_torch(tmp_path, f"{newer}+cpu", requires=(), code=code)

@@ -13,6 +13,7 @@ from tests import environments
 from tests.scenarios import doctor, rivals, standins
 from tests.scenarios.doctor import Answer, Scene
 from tests.scenarios.scenario import Scenario
+from torchdoctor.tables import releases
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,27 @@ def judge(scenario: Scenario, answer: Answer) -> list[str]:
     shown = answer.evidence(first)
     wrong += [f"evidence lacks {text!r}" for text in scenario.shows if text not in shown]
     return wrong + _notes(scenario, answer)
+
+
+def by_bundle(scenario: Scenario, scene: Scene, answer: Answer) -> list[str]:
+    """Return how the answer to a bundle of *scene* differs from *answer*, that of the machine.
+
+    What other programs do to the machine between two looks is no difference: then both look again.
+    """
+    wrong = unlike(answer, doctor.elsewhere(scene, *scenario.arguments))
+    if wrong:
+        again = doctor.check(scene, *scenario.arguments)
+        wrong = unlike(again, doctor.elsewhere(scene, *scenario.arguments))
+    return wrong
+
+
+def unlike(live: Answer, read: Answer) -> list[str]:
+    """Return how *read*, the answer to a bundle, differs from *live*, that of the machine."""
+    here, there = (
+        [(f["name"], f["severity"], sorted(f["because_of"])) for f in answer.findings]
+        for answer in (live, read)
+    )
+    return [] if here == there else [f"live it is {here}, and by its bundle {there}"]
 
 
 def _notes(scenario: Scenario, answer: Answer) -> list[str]:
@@ -134,7 +156,8 @@ def wheels() -> list[Path]:
     made.append(standins.tiny_torch(folder, "2.13.0", cuda="13.0", requires=requires))
     made += standins.fitting_companions(folder, "")
     made += standins.fitting_companions(folder, "+cpu")
-    made += [standins.tiny_torch(folder, f"{old}+cpu", requires=()) for old in standins.OLD]
+    others = (*standins.OLD, releases.newest("torch"))
+    made += [standins.tiny_torch(folder, f"{other}+cpu", requires=()) for other in others]
     made.append(standins.xformers(folder))
     return made
 
@@ -147,6 +170,8 @@ def run(scenario: Scenario, *, lab: bool) -> Row:
         scene = set_up(scenario, folder, whole=carried_out and scenario.installs)
         answer = doctor.check(scene, *scenario.arguments)
         wrong = judge(scenario, answer)
+        if lab:
+            wrong += by_bundle(scenario, scene, answer)
         proof = ""
         if scenario.proof != "none" and not wrong:
             tried = carried_out or scenario.proof in ("words", "told")

@@ -185,13 +185,13 @@ def test_what_is_wrong_with_it_is_found(name: str, found: list[str], loaders: Pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "timeout", "said"),
     [
-        ("args_needed", "as rank 0, in call: TypeError: args_needed() needs options"),
-        ("fails", "as rank 0, in call: KeyError: 'DATA'"),
-        ("missing", "in call: AttributeError: module 'train' has no attribute 'missing'"),
-        ("hangs", "in call: did not end within 8 s"),
+        ("args_needed", "100", "as rank 0, in call: TypeError: args_needed() needs options"),
+        ("fails", "100", "as rank 0, in call: KeyError: 'DATA'"),
+        ("missing", "100", "in call: AttributeError: module 'train' has no attribute 'missing'"),
+        ("hangs", "20", "in call: did not end within 20 s"),  # torch is imported meanwhile
     ],
 )
-def test_a_loader_that_fails_is_one_line(name: str, said: str, loaders: Path) -> None:
-    assert said in of_user(name, loaders, "--timeout", "8").complaint
+def test_a_loader_that_fails_is_one_line(name: str, timeout: str, said: str, loaders: Path) -> None:
+    assert said in of_user(name, loaders, "--timeout", timeout).complaint

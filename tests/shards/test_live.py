@@ -43,7 +43,8 @@ def live(name: str, folder: Path, *path: Path) -> dict[str, Any]:
     ours = [sys.executable, "-m", "torchdoctor", "shards", "--live", f"train.py:{name}"]
     done = subprocess.run(
         [
-            *(*torchrun, "--master-port", str(jobs.free_port()), "--no-python", *ours),
+            *(*torchrun, "--master-port", str(jobs.free_port()), "--log-dir", "logs"),
+            *("--no-python", *ours),
             *("--python", jobs.python(), "--format", "json", "--output", "report.json"),
         ],
         cwd=folder,

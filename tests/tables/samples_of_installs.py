@@ -1149,6 +1149,45 @@ SAMPLES = [
         "nvcc warning : Unsupported gpu architecture 'compute_35' will be removed",
     ),
     Sample(
+        "nvcc-not-found",
+        "OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install "
+        "root.",
+        {},
+        "No CUDA runtime is found, using CUDA_HOME='/usr/local/cuda'",
+    ),
+    Sample(
+        "nvcc-not-found",
+        "FileNotFoundError: nvcc not found at '/opt/cuda/bin/nvcc'. Ensure CUDA path '/opt/cuda' "
+        "is correct.",
+        {"path": "/opt/cuda/bin/nvcc"},
+        "nvcc found at '/opt/cuda/bin/nvcc'",
+    ),
+    Sample(
+        "nvcc-not-found",
+        "deepspeed.ops.op_builder.builder.MissingCUDAException: CUDA_HOME does not exist, unable "
+        "to compile CUDA op(s)",
+        {},
+        "[WARNING] using untested triton version (3.0.0), only 1.0.0 is known to be compatible",
+    ),
+    Sample(
+        "cxx-standard-unknown",
+        "c++: error: unrecognized command line option '-std=c++20'; did you mean '-std=c++2a'?",
+        {"standard": "20"},
+        "g++: error: unrecognized command-line option '-fcoroutines'",
+    ),
+    Sample(
+        "arch-list-refused",
+        "ValueError: Unknown CUDA arch (9.0+PTX) or GPU not supported",
+        {"arch": "9.0+PTX"},
+        "UserWarning: TORCH_CUDA_ARCH_LIST is not set, all archs for visible cards are included",
+    ),
+    Sample(
+        "ninja-not-found",
+        "RuntimeError: Ninja is required to load C++ extensions (pip install ninja to get it)",
+        {},
+        "UserWarning: Attempted to use ninja as the BuildExtension backend but we could not find",
+    ),
+    Sample(
         "host-compiler-refused",
         "crt/host_config.h:143:2: error: #error -- unsupported GNU version! gcc versions later "
         "than 12 are not supported!",

@@ -22,6 +22,7 @@ MODULES = [
     "libraries",
     "nccl",
     "neighbours",
+    "nvcc",
     "platforms",
     "releases",
     "rocm",

@@ -75,10 +75,10 @@ def names(*args: Any, **options: Any) -> list[str]:
     return [f.name for f in audit(*args, **options).findings if f.severity != "note"]
 
 
-def refusal(loader: Any) -> str:
+def refusal(loader: Any, **options: Any) -> str:
     """Return why *loader* cannot be audited."""
     try:
-        audit(loader)
+        audit(loader, **options)
     except ValueError as error:
         return str(error)
     return ""
@@ -117,9 +117,19 @@ def main() -> None:
         "made": names(lambda rank, world: Own(rank, world, even=True), batch_size=3),
         "uneven": names(lambda rank, world: Own(rank, world, even=False), batch_size=3),
         "classes": names(distributed(Setup(40, shuffle=False)), labels=[i % 2 for i in range(40)]),
+        "resumed": names(loader, resume_from=(4, 2)),
+        "resumed between epochs": names(loader, resume_from=(4, 0)),
+        "resumed as it was": [f.name for f in audit(loader, resume_from=(2, 2)).findings],
+        "resumed, made": names(
+            lambda rank, world: Own(rank, world, even=True), batch_size=3, resume_from=(4, 1)
+        ),
         "a sampler": names(loader.sampler),
         "a batch sampler": names(loader.batch_sampler),
         "stream": refusal(data.DataLoader(Stream(), batch_size=2)),
+        "no numbers": [
+            refusal(loader, **wrong)
+            for wrong in ({"world_size": 0}, {"epochs": 0}, {"resume_from": (0, 1)})
+        ],
         "text": str(audit(distributed(Setup(5)), epochs=1)),
         "unchanged": bool(torch.equal(state, generator.get_state()))
         and bool(torch.equal(whole, torch.get_rng_state())),

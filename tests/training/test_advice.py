@@ -48,7 +48,9 @@ def test_a_place_that_is_not_there_is_noticed() -> None:
 def test_there_are_104_claims_in_their_order_and_false_ones_are_explained() -> None:
     claims = advice.claims()
     assert [claim.number for claim in claims] == list(range(1, 105))
-    said = advice.as_check().explains
+    shown = advice.as_check().explains
+    assert max(map(len, shown.splitlines())) <= advice.WIDTH
+    said = shown.replace("\n", " ")
     for claim in claims:
         assert (claim.so in said) is (claim.truth != "true")
         assert claim.truth in advice.MARKS

@@ -47,6 +47,10 @@ def test_a_distributed_sampler_is_audited_as_every_rank(answer: dict[str, Any]) 
         ("made", []),
         ("uneven", ["uneven-steps-hang", "samples-unseen"]),
         ("classes", ["class-skew-between-ranks"]),
+        ("resumed", ["world-size-changed-on-resume"]),
+        ("resumed between epochs", []),
+        ("resumed as it was", []),
+        ("resumed, made", ["world-size-changed-on-resume"]),
     ],
 )
 def test_what_is_wrong_is_found(case: str, found: list[str], answer: dict[str, Any]) -> None:
@@ -64,6 +68,10 @@ def test_nothing_is_changed_by_it(answer: dict[str, Any]) -> None:
 
 def test_a_stream_is_refused_with_what_to_do_instead(answer: dict[str, Any]) -> None:
     assert "torchdoctor shards FILE.py:NAME" in answer["stream"]
+
+
+def test_numbers_that_are_none_are_refused(answer: dict[str, Any]) -> None:
+    assert ["start at 1" in said for said in answer["no numbers"]] == [True] * 3
 
 
 def test_printed_it_is_a_table(answer: dict[str, Any]) -> None:

@@ -61,6 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--strict", action="store_true", help="exit with 3 when something could not be told"
     )
     output.options(parser)
+    output.fail_on(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -138,7 +139,7 @@ def _judged(
         if done and isinstance(facts.all_reduce, AllReduce)
         else "",
     )
-    code = check.exit_code(report.findings, outcomes, fail_on="error", strict=args.strict)
+    code = check.exit_code(report.findings, outcomes, fail_on=args.fail_on, strict=args.strict)
     return report, code
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from torchdoctor import diagnosis
+from torchdoctor import diagnosis, lazily
 from torchdoctor.commands import looking, output
 from torchdoctor.model import SEVERITIES, DoctorError, Finding, Outcome
 
@@ -33,6 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "none: look at this machine",
     )
     looking.options(parser)
+    looking.profile_option(parser)
     looking.folder_options(parser)
     parser.add_argument(
         "--all-reduce",
@@ -86,6 +87,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Look, judge, report; return the exit code."""
+    lazily.begin()
     rule = _policy(args)  # one that is wrong is told before anything is looked at
     args.fail_on = args.fail_on or (rule.fail_on if rule else None) or "error"
     if args.only or args.skip:  # a wrong name is told before anything is looked at

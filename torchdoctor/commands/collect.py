@@ -28,6 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     from torchdoctor.commands import looking  # noqa: PLC0415 - only the verb that runs pays
 
     looking.options(parser)
+    looking.profile_option(parser)
     parser.add_argument(
         "--output",
         "-o",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING
 
-from torchdoctor.commands import output
+from torchdoctor.commands import output, progress
 from torchdoctor.model import SEVERITIES, DoctorError
 
 if TYPE_CHECKING:
@@ -48,10 +49,17 @@ def execute(args: argparse.Namespace) -> int:
     from torchdoctor.compare import fleet, report, sources  # noqa: PLC0415
 
     gc.enable()  # many snapshots, one after the other
-    seen = fleet.of(
-        sources.read(sources.files(args.inputs)), None if args.no_findings else fleet.judge()
-    )
-    seen.inputs = tuple(map(sources.shown, args.inputs))
+    machines = progress.counted(sources.read(sources.files(args.inputs)), "Read so far:")
+    inputs = tuple(map(sources.shown, args.inputs))
+    if args.format in output.PUBLIC:
+        from torchdoctor import redact  # noqa: PLC0415 - for what others will read only
+
+        who = redact.here(os.environ)
+        name = redact.words(**who)
+        machines = sources.redacted(machines, name, lambda s: redact.redact(s, **who))
+        inputs = tuple(map(name, inputs))
+    seen = fleet.of(machines, None if args.no_findings else fleet.judge())
+    seen.inputs = inputs
     if len(seen.names) < FEWEST:
         raise DoctorError(_too_few(seen), file=next(iter(args.inputs)))
     made = report.build(seen)

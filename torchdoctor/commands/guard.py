@@ -7,11 +7,11 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from torchdoctor.commands import output
 from torchdoctor.model import DoctorError
+from torchdoctor.values import dataclass
 
 if TYPE_CHECKING:
     from torchdoctor.diagnosis import Look

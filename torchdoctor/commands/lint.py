@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchdoctor.commands import output
 from torchdoctor.model import DoctorError, Finding, Plan, PlannedStep
+from torchdoctor.values import dataclass
 
 if TYPE_CHECKING:
     from torchdoctor.facts import Facts
@@ -189,7 +189,7 @@ def _plan(paths: Sequence[str], fixed: Fixed, rules: dict[str, Rule]) -> Plan:
     """Return the one step that mends what is mechanical, with what would remain."""
     from torchdoctor import model, shells  # noqa: PLC0415 - only where something can be mended
     from torchdoctor.report.words import count  # noqa: PLC0415
-    from torchdoctor.steps.scale import SMALL  # noqa: PLC0415
+    from torchdoctor.scale import SMALL  # noqa: PLC0415
 
     again = ["torchdoctor", "lint", *paths]
     step = model.Step(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from torchdoctor.background import Background
 from torchdoctor.commands import output
 from torchdoctor.diagnosis import Look
 from torchdoctor.model import DoctorError
+from torchdoctor.values import dataclass
 
 if TYPE_CHECKING:
     from torchdoctor.distributed.session import Wish
@@ -72,6 +74,16 @@ def trial_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def profile_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says what torch is used for."""
+    parser.add_argument(
+        "--profile",
+        choices=("run", "build"),
+        help="build: look, too, at what compiles extensions for torch (compilers, nvcc, ninja, "
+        "Python.h, TORCH_CUDA_ARCH_LIST, triton's ptxas), and judge it",
+    )
+
+
 def folder_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say which folder of a copied Windows is which."""
     group = parser.add_argument_group("a copied or mounted Windows installation")
@@ -125,14 +137,20 @@ def look(args: argparse.Namespace, environ: Mapping[str, str]) -> Snapshot:
         shared_objects=not args.no_import or args.verify == "full",
         after=imports.given(getattr(args, "after", []), getattr(args, "script", None)),
         all_reduce=_wish(args),
+        profile=getattr(args, "profile", None) or "run",
     )
-    if args.verify == "full":
+    if getattr(args, "quiet", False) or not (sys.stderr and sys.stderr.isatty()):
+        snapshot = collect.collect(request, environ)
+    elif args.verify == "full":
         from torchdoctor.commands import progress  # noqa: PLC0415 - for whom waits
 
         with progress.shown("Comparing files") as told:
             snapshot = collect.collect(replace(request, progress=told), environ)
     else:
-        snapshot = collect.collect(request, environ)
+        from torchdoctor.commands import progress  # noqa: PLC0415 - for whom waits
+
+        with progress.waiting("Looking at this machine"):
+            snapshot = collect.collect(request, environ)
     if args.python:
         _refuse_what_is_no_python(snapshot, args.python)
     return snapshot
@@ -229,6 +247,9 @@ def _expected(args: argparse.Namespace, snapshot: Snapshot | None = None) -> Exp
         expected = expectation.kept(snapshot.options)
     else:
         expected = expectation.read(args.expect)
+    asked = getattr(args, "profile", None)
+    if asked or snapshot is not None:
+        expected = expectation.under(expected, snapshot.options if snapshot else {}, asked)
     if getattr(args, "lock", None) is not None:
         from torchdoctor import lock  # noqa: PLC0415 - only with a lock file
 

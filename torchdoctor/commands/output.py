@@ -108,7 +108,10 @@ def _render(report: Report, args: argparse.Namespace, *, to_file: bool) -> str:
         look = printing.Terminal(width=100, colour=False, unicode=True, encoding="utf-8")
     else:
         look = printing.terminal(sys.stdout, os.environ)
-    say = speech(args, look.encoding if args.format not in PROGRAMS else "ascii")
+    anything = args.format in PROGRAMS or args.format == "html"  # it has escapes of its own
+    say = speech(args, "utf-8" if anything else look.encoding)
+    if args.format in PROGRAMS and not args.lang:
+        say = str
     if say is not str:
         from torchdoctor.report.translate import translated  # noqa: PLC0415 - few need it
 
@@ -128,7 +131,11 @@ def _render(report: Report, args: argparse.Namespace, *, to_file: bool) -> str:
         from torchdoctor.report import page  # noqa: PLC0415
 
         language = "en" if say is str else locale.chosen(args.lang, os.environ).replace("_", "-")
-        return page.render(report, shell=_shell(report), say=say, language=language)
+        whole = page.render(report, shell=_shell(report), say=say, language=language)
+        if to_file or look.encoding.lower().replace("-", "") == "utf8":
+            return whole
+        # The page says that it is UTF-8, and a shell may write what it is given in another way.
+        return whole.encode("ascii", "xmlcharrefreplace").decode("ascii")
     from torchdoctor.report import text  # noqa: PLC0415
 
     return text.render(
@@ -174,14 +181,23 @@ def _summarise(report: Report, args: argparse.Namespace, place: str) -> None:
 def speech(args: argparse.Namespace, encoding: str) -> Callable[[str], str]:
     """Return what says our words in the language that *args* or the locale ask for.
 
-    The locale's only where *encoding* has its characters; for programs, English unless asked.
+    English where *encoding* lacks its characters: a page of escapes serves nobody. Who has asked
+    for it is told.
     """
     from torchdoctor import locale  # noqa: PLC0415 - not needed to ask for help
 
-    language = locale.chosen(getattr(args, "lang", None), os.environ)
-    if language == locale.ENGLISH or (not args.lang and not locale.fits(language, encoding)):
+    asked = getattr(args, "lang", None)
+    language = locale.chosen(asked, os.environ)
+    if language == locale.ENGLISH:
         return str
-    return locale.speaker(language).say
+    if locale.fits(language, encoding):
+        return locale.speaker(language).say
+    if asked:
+        from torchdoctor.report import printing  # noqa: PLC0415
+
+        said = f"torchdoctor: {encoding} has no characters for --lang {asked}, so this is English; "
+        printing.write(f"{said}--output FILE or PYTHONIOENCODING=utf-8 has them.", sys.stderr)
+    return str
 
 
 def _shell(report: Report) -> Shell:

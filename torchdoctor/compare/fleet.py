@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 
+from torchdoctor import expectation
+from torchdoctor.compare.clusters import Clusters, Judge, inert, judge
 from torchdoctor.compare.rows import rows
 from torchdoctor.compare.sources import Source
 from torchdoctor.compare.tally import Difference, Tally
-from torchdoctor.facts import Expectation, Facts
+from torchdoctor.facts import Facts
 from torchdoctor.model import SEVERITIES, Finding
 from torchdoctor.reading import machine
 
+__all__ = ("Fleet", "Found", "judge", "of")
+
 MOST_FINDINGS = 2_000
-MOST_CLUSTERS = 2_000
 MOST_UNREAD = 1_000
 """Of each that is kept apart; the numbers stay right beyond it."""
-
-Judge = Callable[[Facts], tuple[Finding, ...]]
 
 
 @dataclass(slots=True)
@@ -29,14 +30,6 @@ class Found:
 
     finding: Finding
     machines: array[int] = field(default_factory=lambda: array("I"))
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """Machines with the same errors and warnings; without any, the sound ones."""
-
-    findings: tuple[str, ...]
-    machines: tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -52,12 +45,8 @@ class Fleet:
     judged: bool = True
     gathered: int = 0
     """How many were gathered from a job that runs on several machines."""
-    _clusters: dict[tuple[str, ...], array[int]] = field(default_factory=dict)
-
-    def clusters(self) -> tuple[Cluster, ...]:
-        """Return the machines by what is wrong with them, the largest faulty group first."""
-        groups = [Cluster(key, tuple(numbers)) for key, numbers in self._clusters.items()]
-        return tuple(sorted(groups, key=lambda g: (not g.findings, -len(g.machines), g.findings)))
+    clusters: Clusters = field(default_factory=Clusters)
+    """The machines by what is wrong with them."""
 
     def take(self, source: Source, judge: Judge | None) -> None:
         """Count one machine, and forget all but the numbers."""
@@ -66,8 +55,8 @@ class Fleet:
             if len(self.unread) < MOST_UNREAD:
                 self.unread.append((source.name, source.why))
             return
-        facts = machine.read(source.snapshot, Expectation())
-        if facts == Facts(remarks=facts.remarks):
+        facts = machine.read(source.snapshot, expectation.kept(source.snapshot.options))
+        if facts == Facts(expectation=facts.expectation, remarks=facts.remarks):
             self.unread_count += 1
             if len(self.unread) < MOST_UNREAD:
                 self.unread.append((source.name, f"{source.name} tells nothing of a machine."))
@@ -76,26 +65,21 @@ class Fleet:
         self.names.append(source.name)
         self.gathered += source.snapshot.options.get("seat") is not None
         if judge is not None:
-            self._judged(number, judge(facts))
+            judged = judge(facts, source.snapshot)
+            self._judged(number, judged.findings)
+            self.clusters.add(number, judged)
 
     def _judged(self, number: int, findings: Iterable[Finding]) -> None:
-        graves: dict[str, None] = {}
         for finding in findings:
             found = self.found.get(finding.name)
             if found is None:
                 if len(self.found) >= MOST_FINDINGS:
                     continue
-                found = self.found[finding.name] = Found(finding)
+                found = self.found[finding.name] = Found(inert(finding))
             if not found.machines or found.machines[-1] != number:
                 found.machines.append(number)
             if SEVERITIES.index(finding.severity) < SEVERITIES.index(found.finding.severity):
-                found.finding = finding
-            if finding.severity != "note":
-                graves[finding.name] = None
-        key = tuple(graves)
-        if key not in self._clusters and len(self._clusters) >= MOST_CLUSTERS:
-            key = ("several",)
-        self._clusters.setdefault(key, array("I")).append(number)
+                found.finding = inert(finding)
 
     def strangers(self, differences: Iterable[Difference], most: int) -> list[tuple[int, int]]:
         """Return the machines that are out of line in most facts, and in how many."""
@@ -113,14 +97,3 @@ def of(sources: Iterable[Source], judge: Judge | None) -> Fleet:
     for source in sources:
         fleet.take(source, judge)
     return fleet
-
-
-def judge() -> Judge:
-    """Return what gives the findings of a machine by all the checks."""
-    from torchdoctor import plan  # noqa: PLC0415 - only where machines are judged
-    from torchdoctor.registry import all_checks  # noqa: PLC0415
-    from torchdoctor.run import in_order, run  # noqa: PLC0415
-
-    checks = all_checks()
-    order = in_order(checks)
-    return lambda facts: plan.findings_of(run(checks, facts, order=order))

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from itertools import groupby, islice
+from itertools import groupby
 
+from torchdoctor.compare import triage
 from torchdoctor.compare.fleet import Fleet, Found
 from torchdoctor.compare.rows import LONGEST, NONE
 from torchdoctor.compare.tally import ABSENT, Difference, Value
 from torchdoctor.model import SEVERITIES, Evidence, Finding
 from torchdoctor.report import document
-from torchdoctor.report.document import Detail, Report
+from torchdoctor.report.document import Detail, Group, Report
 from torchdoctor.report.words import count, one_line
 
 SCHEMA = "torchdoctor.compare/1"
@@ -46,14 +47,17 @@ def build(fleet: Fleet) -> Report:
     findings = _findings(fleet, differences)
     if pair and fleet.judged:
         differences = _explaining_first(differences, findings)
+    groups = triage.groups(fleet, differences) if fleet.judged else ()
     report = document.build(
         target=document.Target("snapshot", inputs=fleet.inputs),
         findings=findings,
-        data={"compare": _data(fleet, differences, [d for d in everything if d.noise])},
+        data={"compare": _data(fleet, differences, [d for d in everything if d.noise], groups)},
         headline=_headline(fleet, differences, findings),
-        details=_details(fleet, differences, everything),
+        details=_details(fleet, differences, everything, groups),
     )
-    return replace(report, remarks=tuple(_remarks(fleet)))
+    return replace(
+        report, remarks=tuple(_remarks(fleet)), groups=groups, unread=tuple(fleet.unread)
+    )
 
 
 # ---- findings --------------------------------------------------------------------------------
@@ -161,10 +165,10 @@ def _headline(
             f"{count(len(f), 'finding')} {w}" for f, w in ((findings, "new"), (gone, "gone")) if f
         ]
         return f"{said} {' and '.join(parts) or 'No finding is new or gone'}."
-    faulty = sum(len(c.machines) for c in fleet.clusters() if c.findings)
+    faulty = sum(len(c.machines) for c in fleet.clusters if c.faults or c.several)
     if not faulty:
         return f"{said} None has a fault."
-    return f"{said} {count(faulty, 'machine')} {'has' if faulty == 1 else 'have'} a fault."
+    return f"{said} {faulty:,} of them {'has' if faulty == 1 else 'have'} a fault."
 
 
 def _short(difference: Difference) -> str:
@@ -174,14 +178,16 @@ def _short(difference: Difference) -> str:
 
 
 def _details(
-    fleet: Fleet, differences: tuple[Difference, ...], everything: Sequence[Difference]
+    fleet: Fleet,
+    differences: tuple[Difference, ...],
+    everything: Sequence[Difference],
+    groups: Sequence[Group],
 ) -> Iterator[Detail]:
     pair = len(fleet.names) == PAIR
     if pair and fleet.judged:
         yield from _of_findings(fleet)
-    if not pair and fleet.judged:
-        yield from _of_clusters(fleet)
     if not pair:
+        yield from triage.details(groups)
         for number, facts in fleet.strangers(differences, STRANGERS):
             name = one_line(fleet.names[number], 60)
             yield Detail("Least like the others", f"{name}: {count(facts, 'fact')}")
@@ -216,15 +222,6 @@ def _of_findings(fleet: Fleet) -> Iterator[Detail]:
         yield Detail("Gone", f"{found.name}: {found.summary}")
     for found in _by_gravity([f.finding for f in kept if f.finding.severity != "note"]):
         yield Detail("In both", f"{found.name}: {found.summary}")
-
-
-def _of_clusters(fleet: Fleet) -> Iterator[Detail]:
-    for cluster in islice(fleet.clusters(), STRANGERS):
-        what = ", ".join(cluster.findings) or "no fault"
-        said = (
-            f"{count(len(cluster.machines), 'machine')}: {what} ({_who(cluster.machines, fleet)})"
-        )
-        yield Detail("Machines with the same faults", said)
 
 
 def folded(differences: tuple[Difference, ...]) -> tuple[Same, ...]:
@@ -283,7 +280,10 @@ def _remarks(fleet: Fleet) -> Iterator[str]:
 
 
 def _data(
-    fleet: Fleet, differences: Iterable[Difference], noise: Iterable[Difference]
+    fleet: Fleet,
+    differences: Iterable[Difference],
+    noise: Iterable[Difference],
+    groups: Iterable[Group],
 ) -> dict[str, object]:
     data: dict[str, object] = {
         "schema": SCHEMA,
@@ -299,17 +299,10 @@ def _data(
         ],
     }
     if fleet.judged:
-        data["clusters"] = [
-            {
-                "findings": list(c.findings),
-                "count": len(c.machines),
-                "machines": _named(c.machines, fleet),
-            }
-            for c in fleet.clusters()
-        ]
+        data["clusters"] = triage.data(groups)
         if len(fleet.names) == PAIR:
-            groups = zip(("new", "gone", "in_both"), of_second(fleet), strict=True)
-            data["findings"] = {word: [f.finding.name for f in group] for word, group in groups}
+            words = zip(("new", "gone", "in_both"), of_second(fleet), strict=True)
+            data["findings"] = {word: [f.finding.name for f in group] for word, group in words}
     return data
 
 

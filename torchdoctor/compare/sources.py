@@ -7,7 +7,7 @@ be read is told and passed over.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from glob import has_magic, iglob
 from pathlib import Path
@@ -95,10 +95,27 @@ def read(names: Iterable[str]) -> Iterator[Source]:
         else:
             try:
                 snapshot = inputs.read([name])
+            except inputs.SeveralError as error:
+                if name == "-":  # it cannot be read twice
+                    yield Source(shown(name), None, error.message)
+                else:
+                    yield from _lines(name)
             except DoctorError as error:
                 yield Source(shown(name), None, shown(error.message))
             else:
                 yield Source(shown(name), snapshot)
+
+
+def redacted(
+    machines: Iterable[Source],
+    name: Callable[[str], str],
+    snapshot: Callable[[Snapshot], Snapshot],
+) -> Iterator[Source]:
+    """Yield *machines* as others may see them; *name* and *snapshot* take out what they may not."""
+    for one in machines:
+        whole = one.snapshot
+        hidden = whole if whole is None or whole.redacted else snapshot(whole)
+        yield Source(name(one.name), hidden, name(one.why))
 
 
 def _lines(name: str) -> Iterator[Source]:

@@ -88,8 +88,10 @@ class Collector:
         else:
             with contextlib.suppress(OSError), one:
                 self._keep(rank, record)
-                self.records[rank] = {}
-                one.sendall(b'{"code": 0}\n')
+                try:
+                    one.sendall(b'{"code": 0}\n')
+                finally:  # once all are counted, nobody waits for an answer to be sent
+                    self.records[rank] = {}
 
 
 def _listening(ports: Sequence[int], backlog: int) -> socket.socket:

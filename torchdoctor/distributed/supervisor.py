@@ -27,8 +27,8 @@ STACKS = 0.3
 """Seconds for the stacks of those that are still there."""
 STOPPED = ("T", "t")
 PARTS = (
-    *("__init__", "saying", "interfaces", "meeting", "device", "identity", "pairs", "summing"),
-    "main",
+    *("__init__", "saying", "settings", "interfaces", "meeting", "device", "identity"),
+    *("pairs", "summing", "main"),
 )
 """The files of probes/ranks."""
 KEPT = 16 * 1024

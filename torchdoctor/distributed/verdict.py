@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from torchdoctor import effects, steps
 from torchdoctor.distributed.blame import Verdict, blame, fact, last
@@ -46,15 +47,14 @@ TRANSPORTS = {
 
 def finding(verdict: Verdict, run: AllReduce) -> Finding:
     """Return *verdict* on *run* as a finding, with what each rank did last as evidence."""
-    cause = "import" if (verdict.cause, verdict.stage) == ("raised", "import") else verdict.cause
-    row = load("all_reduce")["cause"][cause]
+    row = load("all_reduce")["cause"][_row(verdict)]
     words = _words(verdict, run)
     name = row.get("tcp", row["name"]) if verdict.stage == "tcp" else row["name"]
     summary = row["summary"].format_map(words)
     if UNKNOWN in summary:  # a message of a library has not all the values
         summary = "{who} failed {doing}: {said}".format_map(words)
     step = steps.by_hand(
-        f"mend-{cause}",
+        f"mend-{_row(verdict)}",
         row["title"].format_map(words).replace(UNKNOWN, "the variable"),
         why="The other ranks fail only because of it.",
         layer=Layer[row["layer"].upper()],
@@ -74,6 +74,18 @@ def finding(verdict: Verdict, run: AllReduce) -> Finding:
         where=where(verdict),
         because_of=tuple(row.get("because_of", ())),
     )
+
+
+def _row(verdict: Verdict) -> str:
+    """Return which row of the table tells *verdict*."""
+    if (verdict.cause, verdict.stage) == ("raised", "import"):
+        return "import"
+    return "interface-file" if verdict.cause == "interface" and _file(verdict) else verdict.cause
+
+
+def _file(verdict: Verdict) -> object:
+    """Return the file of NCCL's settings that is at fault, if one is."""
+    return verdict.values.get("file")
 
 
 def where(verdict: Verdict) -> Mapping[str, int | str]:
@@ -147,17 +159,22 @@ def untold(run: AllReduce) -> str:
 
 def differing(run: AllReduce) -> Iterator[Finding]:
     """Yield the variables of NCCL that not all ranks have alike, of those that must be."""
-    told = {rank.rank: fact(rank, "facts", "variables") for rank in run.ranks}
-    known = {rank: values for rank, values in told.items() if isinstance(values, Mapping)}
+    told = {rank.rank: _settings(rank) for rank in run.ranks}
+    known = {rank: values for rank, values in told.items() if values is not None}
     for name in (f"NCCL_{rest}" for rest in load("variables")["alike"]["names"].split()):
         groups: dict[str, list[int]] = {}
+        files: dict[str, set[str]] = {}
         for rank, values in known.items():
-            groups.setdefault(str(values.get(name, "")), []).append(rank)
+            value, file = values.get(name, ("", ""))
+            groups.setdefault(value, []).append(rank)
+            files.setdefault(value, set()).update({file} - {""})
         if len(groups) < 2:  # noqa: PLR2004 - all alike
             continue
         each = "; ".join(
-            f"{value or 'not set'} on {_who(ranks).lower()}" for value, ranks in groups.items()
+            f"{_given(value, files[value])} on {_who(ranks).lower()}"
+            for value, ranks in groups.items()
         )
+        places = sorted(set().union(*files.values()))
         yield Finding(
             "rank-variables-differ",
             "warning",
@@ -172,10 +189,42 @@ def differing(run: AllReduce) -> Iterator[Finding]:
                     layer=Layer.VARIABLES,
                     cost=steps.VARIABLE,
                     effect=effects.change(all_reduce=effects.TO_TRY),
-                    bash=(f"unset {name}",),
+                    bash=(
+                        f"grep -n {name} {' '.join(map(_quoted, places))}"
+                        if places
+                        else f"unset {name}",
+                    ),
                 ),
             ),
         )
+
+
+def _given(value: str, files: Collection[str]) -> str:
+    """Return a setting with the files that give it."""
+    return f"{value} in {', '.join(sorted(files))}" if files else value or "not set"
+
+
+def _quoted(path: str) -> str:
+    """Return a path as a shell takes it; the tilde of a home has to stay bare."""
+    home, rest = ("~/", path[2:]) if path.startswith("~/") else ("", path)
+    return f"{home}{shlex.quote(rest)}"
+
+
+def _settings(rank: RankRun) -> Mapping[str, tuple[str, str]] | None:
+    """Return what NCCL is told on *rank*, each with the file that says it; None: not known.
+
+    What is in more than one place counts where it comes first: a variable, then the files.
+    """
+    variables, conf = fact(rank, "facts", "variables"), fact(rank, "facts", "conf")
+    if not isinstance(variables, Mapping):
+        return None
+    settings = {str(name): (str(value), "") for name, value in variables.items()}
+    for file, text in conf.items() if isinstance(conf, Mapping) else ():
+        for line in str(text).splitlines():
+            name, given, value = line.partition("=")
+            if given and not line.startswith("#"):
+                settings.setdefault(name, (value, str(file)))
+    return settings
 
 
 # ---- words --------------------------------------------------------------------------------------
@@ -198,6 +247,8 @@ def _words(verdict: Verdict, run: AllReduce) -> _Values:
     words["doing"] = DOING.get(verdict.stage, f"in {verdict.stage}")
     words["said"] = " ".join((verdict.said or "nothing was said").split()).rstrip(".")[:LONGEST]
     words["reason"] = f" ({verdict.said})" if verdict.said else ""
+    if file := _file(verdict):
+        words["path"] = _quoted(str(file))
     if verdict.cause == "died":
         words["how"] = str(values.get("signal") or f"exit code {values.get('exit_code')}")
     elif verdict.cause == "mismatch":
@@ -247,7 +298,7 @@ def _sentence(text: str) -> str:
 def _unset(verdict: Verdict, step: Step) -> Step:
     """Return *step*; a variable of NCCL that it names can be unset in every shell."""
     variable = verdict.values.get("variable")
-    if verdict.cause != "interface" or not isinstance(variable, str):
+    if verdict.cause != "interface" or not isinstance(variable, str) or _file(verdict):
         return step
     from dataclasses import replace  # noqa: PLC0415 - for this cause alone
 

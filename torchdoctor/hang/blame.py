@@ -8,7 +8,7 @@ looked at twice and moved in between is no hang.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from torchdoctor.hang import books, recorded, stacks
 from torchdoctor.hang.records import Communicator, Entry, Job, Rank, RasRank
@@ -53,7 +53,7 @@ def _gone(job: Job) -> Verdict | None:
     """
     if not any(rank.alive for rank in job.ranks) and job.live:
         return None
-    gone = [rank for rank in job.ranks if rank.alive is False]
+    gone = [rank for rank in job.ranks if rank.alive is False or _is_ending(rank)]
     if len(gone) == len(job.ranks) and not any(rank.beat and rank.beat.ended for rank in gone):
         return None
     ended = [rank for rank in gone if rank.beat is not None and rank.beat.ended]
@@ -61,12 +61,51 @@ def _gone(job: Job) -> Verdict | None:
     own = [number for number, name in raised.items() if name not in ECHOES]
     died = [rank.rank for rank in gone if rank not in ended]
     left = [rank.rank for rank in ended if rank.rank not in raised]
-    if len(left) == len(job.ranks):
+    if len(left) == len(job.ranks) or (left and not (own or died) and _others_get_on(job, gone)):
         return None
+    if died and not own and (first := _left_before(job, left, died)):
+        return _with_wait(job, "left", first)
     for cause, ranks in (("raised", own), ("died", died), ("left", left), ("raised", [*raised])):
         if ranks:
             return _with_wait(job, cause, ranks, {"raised": raised.get(ranks[0], "")})
     return None
+
+
+def _is_ending(rank: Rank) -> bool:
+    """Tell whether the script of a rank has ended, and its process only unloads what it had.
+
+    What an earlier process of the same rank left does not count.
+    """
+    return rank.beat is not None and rank.beat.ended and rank.beat.pid == rank.pid is not None
+
+
+def _others_get_on(job: Job, gone: Collection[Rank]) -> bool:
+    """Tell whether nobody waits for those that left: one rank alone may still save a model."""
+    here = [rank for rank in job.ranks if rank.alive and rank not in gone]
+    waiting = {wait.rank for wait in books.waits(job)}
+    return bool(here) and all(
+        moves(rank) and rank.rank not in waiting and stacks.doing(rank.stack).kind == "other"
+        for rank in here
+    )
+
+
+def _left_before(job: Job, left: list[int], died: list[int]) -> list[int]:
+    """Return those of *left* whose end came before the last heartbeat of all who *died*.
+
+    Whoever leaves with fewer collectives than the others makes them fail, one after the other; and
+    a launcher then ends those that are left. The heartbeats say which of it was first.
+    """
+    beats = {rank.rank: rank.beat for rank in job.ranks if rank.beat is not None}
+    called = {
+        number: beat.status[books.DEFAULT[0]].enqueued
+        for number, beat in beats.items()
+        if books.DEFAULT[0] in beat.status
+    }
+    if any(number not in beats for number in died):
+        return []
+    soonest = min(beats[number].at for number in died)
+    most = max(called.values(), default=-1)
+    return [n for n in left if beats[n].at < soonest and called.get(n, most) < most]
 
 
 def _with_wait(

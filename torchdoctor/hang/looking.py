@@ -124,11 +124,14 @@ def _rank(found: Found, left: folder.Left, number: int, kernels: Mapping[int, Ke
 def _left(found: Found) -> folder.Left:
     """Return what the ranks of this job, here or elsewhere, left in the folders of the armed."""
     left = folder.Left()
+    began = min((_began(process) for process in found.ranks.values()), default=0.0)
     for place in {sign.folder for sign in found.signs.values()}:
         some = folder.Left()
         for path in place.glob("torchdoctor-rank*.json"):
             sign = signs.of_file(path)
-            if sign and (found.world is None or sign.beat.world == found.world):
+            if sign is None or (sign.beat.ended and sign.beat.at < began):
+                continue  # it ended before any of these ranks was started: of an earlier job
+            if found.world is None or sign.beat.world == found.world:
                 some.signs[sign.beat.rank] = sign
         left.signs.update(some.signs)
     return left
@@ -166,7 +169,7 @@ def _asked(found: Found, able: Iterable[int] | None = None) -> dict[int, Dump]:
 
 def _has_answered(sign: signs.Sign, word: str) -> bool:
     now = signs.of_file(sign.folder / signs.BEAT.format(rank=sign.beat.rank))
-    return now is None or now.answered == word
+    return now is None or now.answered == word or now.beat.ended
 
 
 def _can_answer(pid: int) -> bool:

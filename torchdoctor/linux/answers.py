@@ -15,7 +15,7 @@ from torchdoctor.facts import SoFile, SoLoad, Unknown
 from . import loader, startup, system
 from .inventory import SCHEMA, Search, Searches, objects_of, search
 from .loader import VARIABLES, File, Load, Loaded, Machine, Problem
-from .objects import NotFacts, from_json, optional, symbol_hash, text, texts, to_json
+from .objects import NotFacts, from_json, optional, symbol_hash, text, texts, to_json, versions_of
 from .startup import Install, Start
 
 MOST = 100_000
@@ -49,7 +49,10 @@ def shortened(record: Mapping[str, object]) -> Mapping[str, object]:
         return record
     cut = {
         key: replace(
-            f, symbols=f.symbols[:MOST_SYMBOLS], more_symbols=f.more_symbols[:MOST_SYMBOLS]
+            f,
+            symbols=f.symbols[:MOST_SYMBOLS],
+            versions=versions_of(f.versions, f.symbols[:MOST_SYMBOLS]),
+            more_symbols=f.more_symbols[:MOST_SYMBOLS],
         )
         for key, f in facts.items()
     }
@@ -148,8 +151,12 @@ class _Whole:
             if not names:
                 problem, assumed = None, (*assumed, "another file of the package is loaded first")
             else:
-                problem = replace(problem, names=names)
+                problem = replace(problem, names=names, version=self._version(problem, names[0]))
         return self._made(path, problem, load.tried, {}, assumed)
+
+    def _version(self, problem: Problem, symbol: str) -> str:
+        file = self.machine.files.get(problem.culprit)
+        return file.facts.versions.get(symbol, "") if file and file.facts else ""
 
     def _made(
         self,

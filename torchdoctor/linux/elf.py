@@ -22,7 +22,7 @@ import struct
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice, repeat
 from operator import mul
 
@@ -54,6 +54,7 @@ _NEEDED, _HASH, _STRTAB, _SYMTAB, _STRSZ, _SONAME, _RPATH = 1, 4, 5, 6, 10, 14, 
 _RELA, _RELASZ, _PLTRELSZ, _PLTREL, _JMPREL = 7, 8, 2, 20, 23
 _RUNPATH, _FLAGS_1, _GNU_HASH, _RELACOUNT = 29, 0x6FFFFFFB, 0x6FFFFEF5, 0x6FFFFFF9
 _VERDEF, _VERDEFNUM, _VERNEED, _VERNEEDNUM = 0x6FFFFFFC, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF
+_VERSYM, _VERSION_NUMBER = 0x6FFFFFF0, 0x7FFF
 
 Data = bytes | mmap.mmap
 
@@ -109,6 +110,8 @@ class Elf:
     """Versions that it defines; empty when it has none at all."""
     undefined: tuple[str, ...] = ()
     """Symbols that must be found elsewhere; those it can do without are left out."""
+    asked_versions: Mapping[str, str] = field(default_factory=dict)
+    """The version that it wants one of ``undefined`` in, where it says so."""
     defined: frozenset[int] = frozenset()
     """Hashes (:func:`hashed`) of the symbols that it offers."""
     damage: tuple[str, ...] = ()
@@ -160,10 +163,13 @@ def parse(data: Data) -> Elf:
     offers = kept("defined versions", image.offers())
     defined: frozenset[int] = frozenset()
     undefined: tuple[str, ...] = ()
+    versions: dict[str, str] = {}
     try:
         table = image.symbols()
-        undefined = kept("undefined symbols", image.undefined(table))
+        asked = image.asked(table)
+        undefined = kept("undefined symbols", image.texts_at(asked.values()))
         defined = image.defined(table)
+        versions = image.versions(dict(zip(asked, undefined, strict=False)))
     except _Hole as hole:
         damage.append(f"symbols: {hole}")
     return Elf(
@@ -183,6 +189,7 @@ def parse(data: Data) -> Elf:
         wants=tuple(wants),
         offers=frozenset(offers),
         undefined=undefined,
+        asked_versions=versions,
         defined=defined,
         damage=tuple(damage),
     )
@@ -347,9 +354,9 @@ class _Image:
             ):
                 (weak if flags & _WEAK_VERSION else firm).append(text)
             yield VersionNeed(
-                next(self._texts((name,))),
-                tuple(self._texts(firm)),
-                tuple(self._texts(weak)),
+                next(self.texts_at((name,))),
+                tuple(self.texts_at(firm)),
+                tuple(self.texts_at(weak)),
             )
 
     def offers(self) -> Iterator[str]:
@@ -361,9 +368,9 @@ class _Image:
             (text,) = self._unpack("I", offset + first)
             if offset + first + 4 > stop:
                 raise _Hole("a version lies beyond its segment")
-            yield from self._texts((text,))
+            yield from self.texts_at((text,))
 
-    def _texts(self, places: Iterable[int]) -> Iterator[str]:
+    def texts_at(self, places: Iterable[int]) -> Iterator[str]:
         return (name.decode("utf-8", "surrogateescape") for name in self._names(places))
 
     def _chain(
@@ -438,10 +445,13 @@ class _Image:
             found.byteswap()
         return found
 
-    def undefined(self, table: _Symbols | None) -> Iterator[str]:
-        """Yield the symbols that have to be found elsewhere, in the order they are looked for."""
+    def asked(self, table: _Symbols | None) -> dict[int, int]:
+        """Return number -> place of the name of each symbol that has to be found elsewhere.
+
+        In the order they are looked for.
+        """
         if table is None:
-            return
+            return {}
         count = table.first if table.hashes is not None else table.count
         rows = self._rows(table, count)
         asked = {
@@ -450,9 +460,35 @@ class _Image:
             if name and not section and info >> 4 == _GLOBAL
         }
         order = self._relocated()
-        if order is not None:
-            asked = {index: asked[index] for index in order if index in asked}
-        yield from self._texts(asked.values())
+        if order is None:
+            return asked
+        return {index: asked[index] for index in order if index in asked}
+
+    def versions(self, symbols: Mapping[int, str]) -> dict[str, str]:
+        """Return symbol -> version of those of number -> *symbols* that are wanted in one."""
+        if not symbols or not self.value(_VERSYM):
+            return {}
+        places = {
+            other & _VERSION_NUMBER: text
+            for offset, stop, (_, count, _, first, _) in self._chain(
+                _VERNEED, _VERNEEDNUM, "HHIII", 4
+            )
+            for _, _, (_, _, other, text, _) in self._linked(
+                offset + first, stop, count, "IHHII", 4
+            )
+        }
+        names = dict(zip(places, self.texts_at(places.values()), strict=True))
+        start, stop = self._place(self.value(_VERSYM))
+        count = min(max(symbols) + 1, (stop - start) // 2)
+        numbers = array.array("H")
+        numbers.frombytes(self._data[start : start + 2 * count])
+        if (self.order == "<") is not (sys.byteorder == "little"):
+            numbers.byteswap()
+        return {
+            symbol: names[number]
+            for index, symbol in symbols.items()
+            if index < len(numbers) and (number := numbers[index] & _VERSION_NUMBER) in names
+        }
 
     def _relocated(self) -> dict[int, None] | None:
         """Return the symbols that relocations name, in their order; None where it is not known.

@@ -115,6 +115,8 @@ class Problem:
     names: tuple[str, ...] = ()
     """The versions or symbols that are missing; the first is the one that the message names."""
     detail: str = ""
+    version: str = ""
+    """The version that the first missing symbol is wanted in, where it is wanted in one."""
 
     @property
     def message(self) -> str:
@@ -126,12 +128,16 @@ class Problem:
             case "version":
                 reason = f"version `{self.names[0]}' not found (required by {asks})"
             case "symbol":
-                reason = f"undefined symbol: {self.names[0]}"
+                reason = f"undefined symbol: {self._symbol}"
             case "executable-stack":
                 reason = "cannot enable executable stack as shared object requires"
             case _:
                 reason = self.detail
         return f"{self.culprit}: {reason}"
+
+    @property
+    def _symbol(self) -> str:
+        return ", version ".join(filter(None, (self.names[0], self.version)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,7 +441,11 @@ class _Call:
             lacking = [n for n in owner.facts.symbols if not _any(tables, symbol_hash(n))]
             lacking += [f"~{h:08x}" for h in owner.facts.more_symbols if not _any(tables, h)]
             if lacking:
-                problems.append(Problem("symbol", owner.path, self._chain(owner), tuple(lacking)))
+                version = owner.facts.versions.get(lacking[0], "")
+                chain = self._chain(owner)
+                problems.append(
+                    Problem("symbol", owner.path, chain, tuple(lacking), version=version)
+                )
         if problems:
             raise _FailureError(*problems)
 

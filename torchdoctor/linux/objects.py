@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TypeVar
 
@@ -57,6 +57,8 @@ class SharedObject:
     offers: frozenset[str] = frozenset()
     symbols: tuple[str, ...] = ()
     """Symbols that it looks for, in that order."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """The version that it wants one of ``symbols`` in."""
     more_symbols: tuple[int, ...] = ()
     """Hashes of further ones, of which the name was left out."""
     defined: frozenset[int] = frozenset()
@@ -96,6 +98,7 @@ def of(file: elf.Elf) -> SharedObject:
         wants=file.wants,
         offers=file.offers,
         symbols=file.undefined,
+        versions=file.asked_versions,
         defined=file.defined,
         damage=file.damage,
     )
@@ -124,9 +127,15 @@ def small(facts: SharedObject, *, named: Container[int], asked: frozenset[int]) 
     return replace(
         facts,
         symbols=tuple(names),
+        versions=versions_of(facts.versions, names),
         more_symbols=(*facts.more_symbols, *hashes),
         defined=facts.defined & asked,
     )
+
+
+def versions_of(versions: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """Return those of *versions* that are of *names*."""
+    return {name: versions[name] for name in names if name in versions}
 
 
 # ---- JSON -------------------------------------------------------------------------------------
@@ -149,6 +158,7 @@ def to_json(facts: SharedObject) -> dict[str, object]:
         "wants": [[want.file, list(want.versions), list(want.weak)] for want in facts.wants],
         "offers": sorted(facts.offers),
         "symbols": list(facts.symbols),
+        "versions": dict(facts.versions),
         "more_symbols": _pack(facts.more_symbols),
         "defined": _pack(sorted(facts.defined)),
         "damage": list(facts.damage),
@@ -183,10 +193,17 @@ def from_json(value: object) -> SharedObject:
         wants=_list(entry.get("wants", []), _want),
         offers=frozenset(texts(entry.get("offers", []))),
         symbols=texts(entry.get("symbols", [])),
+        versions=_pairs(entry.get("versions", {})),
         more_symbols=_unpack(entry.get("more_symbols", "")),
         defined=frozenset(_unpack(entry.get("defined", ""))),
         damage=texts(entry.get("damage", [])),
     )
+
+
+def _pairs(value: object) -> dict[str, str]:
+    if not isinstance(value, dict) or len(value) > _MOST:
+        raise NotFacts("not an object")
+    return {text(key): text(each) for key, each in value.items()}
 
 
 def _want(value: object) -> VersionNeed:
@@ -196,12 +213,12 @@ def _want(value: object) -> VersionNeed:
 
 
 def _pack(numbers: tuple[int, ...] | list[int]) -> str:
-    """Return *numbers* as one word, in which no redaction finds a name."""
-    return struct.pack(f"<{len(numbers)}I", *numbers).hex()
+    """Return *numbers* as short words: a long one would be redacted as a token."""
+    return struct.pack(f"<{len(numbers)}I", *numbers).hex(" ", 4)
 
 
 def _unpack(value: object) -> tuple[int, ...]:
-    if not isinstance(value, str) or len(value) > 8 * _MOST:
+    if not isinstance(value, str) or len(value) > 9 * _MOST:
         raise NotFacts("hashes are a text")
     try:
         data = bytes.fromhex(value)

@@ -13,7 +13,7 @@ from posixpath import basename
 
 from .elf import VersionNeed
 from .loader import Machine, Process
-from .objects import SharedObject, symbol_hash
+from .objects import SharedObject, symbol_hash, versions_of
 from .system import release
 
 
@@ -119,15 +119,17 @@ class _Record:
         """Return *facts* without the symbols and versions that are found in every search."""
         tables = self._tables(facts)
         if tables is None:  # a library that it needs is nowhere: nothing is bound
-            return replace(facts, symbols=(), more_symbols=(), wants=())
+            return replace(facts, symbols=(), versions={}, more_symbols=(), wants=())
         tables.append(everywhere)
 
         def is_open(value: int) -> bool:
             return not any(value in table for table in tables)
 
+        symbols = tuple(name for name in facts.symbols if is_open(symbol_hash(name)))
         return replace(
             facts,
-            symbols=tuple(name for name in facts.symbols if is_open(symbol_hash(name))),
+            symbols=symbols,
+            versions=versions_of(facts.versions, symbols),
             more_symbols=tuple(filter(is_open, facts.more_symbols)),
             wants=tuple(filter(None, map(self._open, facts.wants))),
         )

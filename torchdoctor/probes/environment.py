@@ -4,6 +4,7 @@ Its source is piped to the interpreter under test, with one argument, a JSON obj
 
 ``cwd``     the user's working folder, for what a script there would import
 ``verify``  quick, full or none: how RECORD is compared with the disk (``quick``)
+``profile`` build: look, too, for what the interpreter and torch give to those who compile
 ``ours``    names of environment variables that the caller added, so that they are not told
 ``redact``  accepted and of no effect: what was collected is redacted where it is saved
 
@@ -38,6 +39,7 @@ FAMILIES = (
     "HSA_",
     "ROCR",
     "TORCH",
+    "TRITON_",
     "PYTORCH_",
     "XDG_",
     "CONDA_",
@@ -279,6 +281,30 @@ def look_at_interpreter() -> dict[str, object]:
             for name in ("poetry.lock", "pdm.lock", "uv.lock", "pixi.toml", "pixi.lock")
             if exists(os.path.join(folder, name))
         ],
+    }
+
+
+def look_at_build(modules: dict[str, object]) -> dict[str, object]:
+    """Return whether Python.h is there, and which architectures and which C++ torch takes."""
+    import re
+    import sysconfig
+
+    include = sysconfig.get_path("include")
+    torch = modules.get("torch")
+    origin = torch.get("origin") if isinstance(torch, dict) else None
+    names, standards = None, []
+    if origin:
+        text = text_or_none(
+            os.path.join(os.path.dirname(origin), "utils", "cpp_extension.py"), 1 << 20
+        )
+        standards = re.findall(r"""['"]-std=c\+\+([12]\d)['"]""", text or "")
+        listed = re.search(r"\bsupported_arches = \[([^\]]{1,2000})\]", text or "")
+        names = re.findall(r"""['"](\d+\.\d[a-z]?)['"]""", listed.group(1)) if listed else None
+    return {
+        "include": include,
+        "headers": os.path.isfile(os.path.join(include, "Python.h")),
+        "arch_names": names,
+        "standard": max(standards) if standards else None,
     }
 
 
@@ -971,6 +997,8 @@ def main(options: dict[str, object]) -> None:
     tell("pip", look_for, ("pip",), PATH, "module")
     tell("versions", look_at_versions, modules)
     tell("conda", look_at_conda)
+    if options.get("profile") == "build":
+        tell("build", look_at_build, modules)
     if mode != "none":
         try:
             look_at_records(packages.get("distributions", []), mode)

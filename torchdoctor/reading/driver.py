@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from torchdoctor.facts import Driver, Gpu, Unknown
@@ -20,6 +20,8 @@ from torchdoctor.reading import nvidia_smi
 from torchdoctor.reading.containers import container
 from torchdoctor.reading.said import Said, Unreadable, said
 from torchdoctor.reading.toolkits import cuda_release
+from torchdoctor.tables import drivers
+from torchdoctor.values import dataclass
 
 if TYPE_CHECKING:
     from torchdoctor.child import Run
@@ -224,6 +226,7 @@ def _completed(driver: Driver, driver_run: Run, host: _Host) -> Driver:
     number = driver_run.data.get("cuda_driver_version")
     cuda = driver.cuda or cuda_release(number if type(number) is int else None)
     states = (host.fabric(), driver.fabric)
+    taken = driver_run.data.get("cuda_library")
     # A library that was loaded counts, though its name tells no release, as on WSL.
     on_disk = None if driver_run.data.get("library") else host.library()
     if on_disk and driver.library and on_disk.startswith(f"{driver.library}."):
@@ -234,6 +237,7 @@ def _completed(driver: Driver, driver_run: Run, host: _Host) -> Driver:
         cuda=cuda,
         kernel_module=module,
         library=_library(driver_run) or driver.library or on_disk,
+        cuda_library=taken if isinstance(taken, str) and taken.startswith("/") else None,
         fabric="running" if "running" in states else next(filter(None, states), None),
     )
 
@@ -251,7 +255,7 @@ def _file_release(path: str) -> str | None:
 
 
 def _whole_release(value: object) -> str | None:
-    if isinstance(value, str) and re.fullmatch(nvidia_smi.RELEASE, value):
+    if isinstance(value, str) and re.fullmatch(drivers.RELEASE, value):
         return value
     return None
 
@@ -360,7 +364,7 @@ def _gpus(listed: Gpus, host: _Host) -> Gpus | Unknown:
 def proc_release(text: str) -> str | None:
     """Return the release in the text of /proc/driver/nvidia/version, None when it has none."""
     line = next((one for one in text.splitlines() if one.startswith("NVRM version:")), "")
-    found = re.search(rf"\s({nvidia_smi.RELEASE})(?:\s|$)", line[:400])
+    found = re.search(rf"\s({drivers.RELEASE})(?:\s|$)", line[:400])
     return found[1] if found else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from torchdoctor.child import Run
@@ -36,6 +36,10 @@ def read(snapshot: Snapshot, expectation: Expectation) -> Facts:
         known["symptoms"] = untried
     known |= _of_one_system(probes)
     known |= _between_gpus(probes)
+    if "build tools" in probes:
+        from torchdoctor.reading import build_tools  # noqa: PLC0415 - only where they were asked for
+
+        known["build_tools"] = build_tools.read(probes)
     if run := probes.get("all-reduce"):
         from torchdoctor.reading import all_reduce  # noqa: PLC0415 - only where one was tried
 
@@ -98,7 +102,8 @@ def _with_texts(known: dict[str, object], texts: list[tuple[str, str]]) -> dict[
         from torchdoctor.reading import windows  # noqa: PLC0415
 
         more = windows.of_texts(runtimes)
-    said: dict[str, object] = {**whole.fields, **more, "remarks": (*whole.unread, *disagreements)}
+    remarks = (*whole.unread, *disagreements, *_elsewhere(known, whole.fields))
+    said: dict[str, object] = {**whole.fields, **more, "remarks": remarks}
     if not known:
         return said
     merged = {**said, **{n: v for n, v in known.items() if not isinstance(v, Unknown)}}
@@ -106,3 +111,20 @@ def _with_texts(known: dict[str, object], texts: list[tuple[str, str]]) -> dict[
     symptoms = (known.get("symptoms"), said.get("symptoms"))
     both = [s for group in symptoms if isinstance(group, tuple) for s in group]
     return merged | unknown | ({"symptoms": tuple(both)} if both else {})
+
+
+def _elsewhere(known: Mapping[str, object], said: Mapping[str, object]) -> Iterator[str]:
+    """Yield in what a text speaks of another machine, or another day, than what was collected."""
+    from torchdoctor.reading.pasted.statements import same_prefix, same_version  # noqa: PLC0415
+
+    for fact, member, alike in (
+        ("platform", "system", same_prefix),
+        ("interpreter", "version", same_prefix),
+        ("torch", "version", same_version),
+    ):
+        here, there = (getattr(facts.get(fact), member, None) for facts in (known, said))
+        if here and there and not alike(here, there):
+            yield (
+                f"{fact}.{member}: {here} was collected and a text says {there}, so the text is "
+                "of another machine, or of another day"
+            )

@@ -14,6 +14,7 @@ import re
 from collections.abc import Sequence
 
 from torchdoctor.facts import Driver, Gpu
+from torchdoctor.tables import drivers
 
 FIELDS = (
     *("index", "name", "uuid", "driver_version", "compute_cap", "memory.total", "pci.bus_id"),
@@ -26,15 +27,14 @@ LONGEST_LINE = 500
 MOST_GPUS = 256
 MEBIBYTE = 1 << 20
 
-RELEASE = r"[0-9]{2,4}(?:\.[0-9]{1,5}){1,3}"
 CUDA = r"[0-9]{1,2}\.[0-9]{1,2}"
-_HEADER = re.compile(rf"NVIDIA-SMI +\S+ +(?:Driver|KMD) Version: *({RELEASE})(?![\w.])")
+_HEADER = re.compile(rf"NVIDIA-SMI +\S+ +(?:Driver|KMD) Version: *({drivers.RELEASE})(?![\w.])")
 _HEADER_CUDA = re.compile(rf"CUDA (?:UMD )?Version: *({CUDA})(?![\w.])")
 _VERSION = re.compile(
-    rf"^ *(?:DRIVER|KMD) version *: *({RELEASE})(?![\w.])", re.MULTILINE | re.IGNORECASE
+    rf"^ *(?:DRIVER|KMD) version *: *({drivers.RELEASE})(?![\w.])", re.MULTILINE | re.IGNORECASE
 )
 _VERSION_CUDA = re.compile(rf"^ *CUDA (?:UMD )?Version *: *({CUDA})(?![\w.])", re.MULTILINE)
-_NVML = re.compile(rf"NVML (?:library )?version *: *({RELEASE})(?![\w.])", re.IGNORECASE)
+_NVML = re.compile(rf"NVML (?:library )?version *: *({drivers.RELEASE})(?![\w.])", re.IGNORECASE)
 _BUS = r"(?:[0-9A-Fa-f]{4}|[0-9A-Fa-f]{8}):[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]"
 _FIRST_ROW = re.compile(rf"^\s*\|\s+([0-9]{{1,3}})\s+(\S.{{0,80}}?)\s+(\S+)\s*\|\s+({_BUS})\s.*\|")
 _SECOND_ROW = re.compile(r"MiB\s*/\s*([0-9]{1,9})MiB\s*\|\s*\S+\s+(\S.*?)\s*\|\s*$")
@@ -161,7 +161,7 @@ def _csv(text: str, fields: Sequence[str]) -> tuple[str | None, tuple[Gpu, ...]]
         if len(cells) != len(fields) or not _is_row(row):
             continue
         row = {k: v for k, v in row.items() if not re.fullmatch(r"\[.*\]|N/A|ERR!", v)}
-        release = release or _whole(RELEASE, row.get("driver_version"))
+        release = release or _whole(drivers.RELEASE, row.get("driver_version"))
         gpus.append(_of_row(row))
     return release, tuple(gpus)
 
@@ -171,7 +171,7 @@ def _is_row(row: dict[str, str]) -> bool:
     return bool(
         _whole(_BUS, row.get("pci.bus_id"))
         or _whole(r"GPU-[0-9a-fA-F-]{8,}", row.get("uuid"))
-        or _whole(RELEASE, row.get("driver_version"))
+        or _whole(drivers.RELEASE, row.get("driver_version"))
     )
 
 

@@ -6,8 +6,9 @@ Another shape than the probe gives is no answer: :class:`Unreadable`, with the p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from torchdoctor.values import dataclass
 
 if TYPE_CHECKING:
     from torchdoctor.child import Run

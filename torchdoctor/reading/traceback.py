@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Literal, cast
 
@@ -18,6 +18,7 @@ from torchdoctor.facts import Symptom
 from torchdoctor.reading import ranks
 from torchdoctor.reading.ranks import RANK
 from torchdoctor.tables import symptoms as table
+from torchdoctor.values import dataclass
 
 LONGEST = 512 * 1024
 """Characters of a text that are looked at; of a longer one, both ends."""

@@ -36,7 +36,7 @@ def as_dict(report: Report) -> dict[str, object]:
         },
         "verdict": report.verdict,
         "findings": [_finding(f) for f in report.findings],
-        "plan": [_step(planned) for planned in report.plan.steps],
+        "plan": [step(planned) for planned in report.plan.steps],
         "after_plan": {
             "verdict": report.verdict_after_plan,
             "findings": [_finding(f) for f in report.findings_after_plan],
@@ -72,7 +72,8 @@ def _finding(finding: Finding) -> dict[str, object]:
     return entry
 
 
-def _step(planned: PlannedStep) -> dict[str, object]:
+def step(planned: PlannedStep) -> dict[str, object]:
+    """Return a step of a plan as every document has it."""
     step = planned.step
     return {
         "step": step.name,

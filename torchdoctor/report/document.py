@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
 from torchdoctor import model
 from torchdoctor.facts import Build, Facts, ImportTrial, Interpreter, Runtime, Unknown
 from torchdoctor.model import Finding, Outcome, Plan, Severity, Verdict
+from torchdoctor.values import dataclass
 
 if TYPE_CHECKING:
     from torchdoctor.snapshot import Snapshot
@@ -61,6 +62,47 @@ class Detail:
     """Whether it is shown only when everything is."""
     table: bool = False
     """Whether it is a row of a table, whose columns are kept."""
+    drawn: bool = False
+    """Whether a page says the same by what it draws of ``groups``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What cures some machines of a group: a plan, as the first of them has it."""
+
+    plan: Plan
+    count: int
+    """Of how many machines it is the plan."""
+    first: str
+    alike: bool
+    """Whether all of them have the same commands to the letter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Machines with the same root causes, or with none."""
+
+    faults: tuple[Fault, ...]
+    """As the first of the machines has them."""
+    verdict: Verdict
+    count: int
+    machines: tuple[str, ...]
+    """The first of them."""
+    ways: tuple[Way, ...] = ()
+    planned: int = 0
+    """For how many of the machines a plan was made."""
+    also: tuple[tuple[str, int], ...] = ()
+    """What else is found, by name, on how many of them."""
+    differences: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
+    """In which facts they differ: each value, and how many have it."""
+    more_differences: int = 0
+    several: bool = False
+    """Whether these are the machines of more causes than are kept apart."""
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """Return the names of the root causes, the first to fix first."""
+        return tuple(dict.fromkeys(fault.finding.name for fault in self.faults))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +123,10 @@ class Report:
     error: Failure | None = None
     remarks: tuple[str, ...] = ()
     """What of the input could not be read, or contradicts itself."""
+    groups: tuple[Group, ...] = ()
+    """Of many machines, those with the same fault."""
+    unread: tuple[tuple[str, str], ...] = ()
+    """Of many inputs, those that could not be read, and why."""
     snapshot: Snapshot | None = None
     """What the report was made from, redacted, for a format that others read; None for texts."""
 

@@ -7,11 +7,11 @@ import re
 import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from torchdoctor.model import DoctorError
 from torchdoctor.registry import Check
 from torchdoctor.report import parts
+from torchdoctor.values import dataclass
 
 _ROLE = re.compile(r":[a-z]+:`~?(?:[\w.]+\.)?(\w+)`")
 _LITERAL = re.compile(r"``(.+?)``")

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from torchdoctor.registry import Check
 from torchdoctor.tables import load
+from torchdoctor.values import dataclass
 
 PARTS: Mapping[str, str] = {
     "what": "What it is",

@@ -6,8 +6,9 @@ import contextlib
 import errno
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TextIO
+
+from torchdoctor.values import dataclass
 
 NARROWEST, WIDEST, USUAL = 40, 120, 80
 

@@ -7,7 +7,7 @@ colours and characters, so that no text from a machine reaches a terminal around
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from torchdoctor.report import words
@@ -22,6 +22,7 @@ from torchdoctor.report.words import (
     more,
     one_line,
 )
+from torchdoctor.values import dataclass
 
 if TYPE_CHECKING:
     from rich.console import Console

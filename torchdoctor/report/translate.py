@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from torchdoctor.report.document import Detail, Report
+from torchdoctor.report.document import Detail, Fault, Group, Report, Way
 
 if TYPE_CHECKING:
-    from torchdoctor.model import Finding, Outcome, PlannedStep
+    from torchdoctor.model import Finding, Outcome, Plan, PlannedStep
 
 Say = Callable[[str], str]
 _EXPLAINS = re.compile(r"^ {6}a column is |^ all  .* different, |^ \.\.\.  and ")
@@ -25,15 +25,36 @@ def translated(report: Report, say: Say) -> Report:
         headline=_headline(report, say),
         findings=tuple(_finding(f, say) for f in report.findings),
         outcomes=tuple(_outcome(o, say) for o in report.outcomes),
-        plan=replace(
-            report.plan,
-            steps=tuple(_step(s, say) for s in report.plan.steps),
-            remaining=tuple(_finding(f, say) for f in report.plan.remaining),
-            outcomes=tuple(_outcome(o, say) for o in report.plan.outcomes),
-        ),
+        plan=_plan(report.plan, say),
         details=tuple(_detail(d, say) for d in report.details),
         remarks=tuple(map(say, report.remarks)),
+        groups=tuple(_group(g, say) for g in report.groups),
+        unread=tuple((name, say(why)) for name, why in report.unread),
     )
+
+
+def _plan(plan: Plan, say: Say) -> Plan:
+    return replace(
+        plan,
+        steps=tuple(_step(s, say) for s in plan.steps),
+        remaining=tuple(_finding(f, say) for f in plan.remaining),
+        outcomes=tuple(_outcome(o, say) for o in plan.outcomes),
+    )
+
+
+def _group(group: Group, say: Say) -> Group:
+    return replace(
+        group,
+        faults=tuple(
+            Fault(_finding(f.finding, say), tuple(_finding(c, say) for c in f.consequences))
+            for f in group.faults
+        ),
+        ways=tuple(_way(way, say) for way in group.ways),
+    )
+
+
+def _way(way: Way, say: Say) -> Way:
+    return replace(way, plan=_plan(way.plan, say))
 
 
 def _headline(report: Report, say: Say) -> str:

@@ -251,7 +251,7 @@ def _skewed(seen: Seen) -> Iterator[Finding]:
 
 def _resumed(seen: Seen) -> Iterator[Finding]:
     after = seen.resumed
-    if after is None:
+    if after is None or after.world == seen.world:
         return
     batches = f"{after.batch[0]} samples a step become {after.batch[1]}"
     facts = (("world.before", after.world), ("world.after", seen.world))

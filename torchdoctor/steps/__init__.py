@@ -1,5 +1,17 @@
 """The steps that checks may propose: what to type, what it costs, what it does to the facts."""
 
+from torchdoctor.scale import (
+    ADMIN,
+    BUILD,
+    COMPANION,
+    ENVIRONMENT,
+    REBOOT,
+    REINSTALL,
+    SMALL,
+    VARIABLE,
+    slug,
+)
+from torchdoctor.steps import compiling
 from torchdoctor.steps.builds import (
     align,
     align_companions,
@@ -22,17 +34,6 @@ from torchdoctor.steps.packages import (
     write_again,
 )
 from torchdoctor.steps.restore import restore
-from torchdoctor.steps.scale import (
-    ADMIN,
-    BUILD,
-    COMPANION,
-    ENVIRONMENT,
-    REBOOT,
-    REINSTALL,
-    SMALL,
-    VARIABLE,
-    slug,
-)
 from torchdoctor.steps.system import (
     by_hand,
     reboot,
@@ -62,6 +63,7 @@ __all__ = [
     "change_build",
     "clean_install",
     "compile_again",
+    "compiling",
     "index_for",
     "install_requirements",
     "install_torch",

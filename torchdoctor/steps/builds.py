@@ -10,8 +10,8 @@ from torchdoctor.choose import PYTHONS, Choice, choose
 from torchdoctor.facts import Build, Facts, Interpreter, Platform, Unknown
 from torchdoctor.installers import Package
 from torchdoctor.model import Commands, Effect, Layer, Step
+from torchdoctor.scale import BUILD, COMPANION, ENVIRONMENT, REINSTALL, slug
 from torchdoctor.steps.packages import index_for, tool
-from torchdoctor.steps.scale import BUILD, COMPANION, ENVIRONMENT, REINSTALL, slug
 from torchdoctor.tables import builds, platforms, releases
 
 NVIDIA_WHEELS = ("nvidia-", "cuda-toolkit", "cuda-bindings")

@@ -10,7 +10,7 @@ from torchdoctor import constraints, effects, installers, places
 from torchdoctor.facts import Build, Distribution, Facts, Interpreter, Platform, Unknown
 from torchdoctor.installers import Package
 from torchdoctor.model import Commands, Effect, Layer, Step
-from torchdoctor.steps.scale import COMPANION, REINSTALL, SMALL, slug
+from torchdoctor.scale import COMPANION, REINSTALL, SMALL, slug
 from torchdoctor.steps.system import by_hand, restart_container
 from torchdoctor.tables import builds, platforms
 

@@ -8,8 +8,8 @@ from torchdoctor import effects, installers
 from torchdoctor.facts import Facts
 from torchdoctor.installers import Package
 from torchdoctor.model import Layer, Step
+from torchdoctor.scale import BUILD, COMPANION, slug
 from torchdoctor.steps.packages import index_for, tool
-from torchdoctor.steps.scale import BUILD, COMPANION, slug
 
 SHOWN = 4
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from torchdoctor import effects, shells
 from torchdoctor.facts import Driver, Facts, Unknown
 from torchdoctor.model import Commands, Effect, Layer, Step
-from torchdoctor.steps.scale import ADMIN, BUILD, REBOOT, SMALL, VARIABLE, slug
+from torchdoctor.scale import ADMIN, BUILD, REBOOT, SMALL, VARIABLE, slug
 
 DEBIAN_BRANCH = 535
 """The NVIDIA driver of Debian 12; for a newer branch, NVIDIA's own repository is needed."""

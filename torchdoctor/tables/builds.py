@@ -7,10 +7,10 @@ it was checked by download from the index.
 import functools
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal, cast
 
 from torchdoctor.tables import load
+from torchdoctor.values import dataclass
 
 INDEX_ROOT = "https://download.pytorch.org/whl/"
 """Index of one build: INDEX_ROOT + tag. Always name the tag: the root lists no cu builds."""

@@ -11,6 +11,9 @@ from typing import cast
 
 from torchdoctor.tables import load
 
+RELEASE = r"[0-9]{2,4}(?:\.[0-9]{1,5}){1,3}"
+"""How a driver release is written, as a regular expression."""
+
 
 def compare(a: str, b: str) -> int:
     """Return -1, 0 or 1 as driver release *a* is older than, the same as or newer than *b*.

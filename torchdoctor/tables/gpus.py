@@ -8,9 +8,9 @@ Source: flags in the wheels, PyTorch's build scripts and what users printed, per
 import functools
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from torchdoctor.tables import load
+from torchdoctor.values import dataclass
 
 _FIRST_PTX_OF_USE = 50
 """Windows builds with cu113-cu118 carry PTX 3.7, which the driver may compile for a new GPU; but
@@ -74,6 +74,11 @@ def capability_of(name: str) -> tuple[int, int] | None:
         return None
     major, _, minor = found.partition(".")
     return int(major), int(minor)
+
+
+def without_forward_compatibility(name: str) -> bool:
+    """Tell whether cuda-compat, a libcuda newer than the driver, never runs on the GPU *name*."""
+    return any(re.search(one, name) for one in load("gpus")["without_forward_compatibility"])
 
 
 @functools.lru_cache(256)

@@ -25,7 +25,6 @@ import urllib.request
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
@@ -39,6 +38,7 @@ from packaging.version import Version  # noqa: TC002 - read by dataclasses
 import torchdoctor
 from torchdoctor.model import DoctorError
 from torchdoctor.tables.releases import platform_key
+from torchdoctor.values import dataclass
 
 ACCEPT = (
     "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2,"

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import cast
 
 from torchdoctor.tables import load
 from torchdoctor.tables.releases import platform_key
+from torchdoctor.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ triton (``releases.json``); the glibc need and the CUDA of the plain wheel from 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +15,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from torchdoctor.tables import load
+from torchdoctor.values import dataclass
 
 if TYPE_CHECKING:
     from datetime import date

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
 
 from torchdoctor.tables import load
+from torchdoctor.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

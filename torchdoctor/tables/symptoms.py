@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
 
@@ -15,6 +14,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from torchdoctor.tables import load
+from torchdoctor.values import dataclass
 
 Row: TypeAlias = Mapping[str, object]
 

@@ -6,12 +6,11 @@ known, they are asked instead.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from torchdoctor.tables import load
+from torchdoctor.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

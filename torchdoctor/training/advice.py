@@ -7,6 +7,7 @@ table of them beside this file, ADVICE.md, which a test compares.
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from torchdoctor.registry import Check
 from torchdoctor.tables import load
 
 NAME = "training-advice"
+WIDTH = 100
+"""Of what explain prints, as of all that it prints."""
 MARKS = {"true": "so", "nuance": "so, if", "false": "not so", "opinion": "opinion"}
 PLACES = {
     "lint": "the rule {} of torchdoctor lint",
@@ -70,7 +73,8 @@ def _paragraphs() -> Iterator[str]:
     for claim in claims():
         if claim.truth != "true":
             mark = MARKS[claim.truth]
-            yield f"{claim.number}. ({mark}) {claim.said} {claim.so}"
+            said = f"{claim.number}. ({mark}) {claim.said} {claim.so}"
+            yield textwrap.fill(said, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def markdown() -> str:

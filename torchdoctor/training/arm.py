@@ -10,6 +10,7 @@ import contextlib
 import faulthandler
 import importlib.metadata
 import json
+import multiprocessing
 import os
 import re
 import signal
@@ -22,8 +23,9 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from torchdoctor.distributed import launcher
 from torchdoctor.hang import signs
@@ -31,6 +33,8 @@ from torchdoctor.hang import signs
 BUFFER = 2000
 POLL = 0.5
 """Seconds until a request is seen."""
+LAST_WORD = 5.0
+"""Seconds that the end of a script waits for a heartbeat that is being written."""
 SIZES = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
 FILES = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
 """What torch reads since 2.9, and what it was called before."""
@@ -39,6 +43,8 @@ ON_TIMEOUT = "TORCH_NCCL_DUMP_ON_TIMEOUT"
 RENAMED = (2, 9)
 C10D = "torch._C._distributed_c10d"
 OWN_ONLY = 0o700
+AFTER_ALL = -1000
+"""The priority of what multiprocessing does last."""
 
 
 @dataclass(slots=True)
@@ -208,6 +214,9 @@ class _Rank:
         self.signal: int | None = None
         self.answered = ""
         self._symbols = False
+        self._over = False
+        self._finalizer: Any = None
+        self._writing = threading.Lock()
         self.started = signs.started(self.pid)
         self.beat = folder / signs.BEAT.format(rank=rank)
         self.stack = self._open(folder / signs.STACK.format(rank=rank))
@@ -233,6 +242,8 @@ class _Rank:
         """Begin to beat."""
         self._write()
         atexit.register(self._ended)
+        if multiprocessing.parent_process() is not None:  # it may end without atexit
+            self._finalizer = Finalize(None, self._ended, exitpriority=AFTER_ALL)
         self._thread.start()
 
     def stop(self) -> None:
@@ -240,6 +251,8 @@ class _Rank:
         self._stop.set()
         self._thread.join(2 * POLL)
         atexit.unregister(self._ended)
+        if self._finalizer is not None:
+            self._finalizer.cancel()
         if self.signal is not None:
             faulthandler.unregister(self.signal)
         self.stack.close()
@@ -287,13 +300,24 @@ class _Rank:
 
     def _ended(self) -> None:
         """Say that the script came to its end; a rank that is killed does not say so."""
-        if os.getpid() == self.pid:
+        if os.getpid() == self.pid and not self._over:
+            self._stop.set()
             with contextlib.suppress(OSError):
                 self._write(ended=True)
 
     def _write(self, *, ended: bool = False) -> None:
-        raised = getattr(sys, "last_type", None) if ended else None
-        told = {
+        """Write the heartbeat. That the script ended is the last word, whatever the thread does."""
+        held = self._writing.acquire(timeout=LAST_WORD)
+        try:
+            if ended or (held and not self._over):
+                self._over = ended
+                self._replace(self.beat, json.dumps(self._told(ended=ended)).encode("ascii"))
+        finally:
+            if held:
+                self._writing.release()
+
+    def _told(self, *, ended: bool) -> dict[str, object]:
+        return {
             "schema": signs.SCHEMA,
             "rank": self.rank,
             "world": self.world,
@@ -307,10 +331,9 @@ class _Rank:
             "step": self.step,
             "answered": self.answered,
             "ended": ended,
-            "raised": raised.__name__ if isinstance(raised, type) else "",
+            "raised": _raised() if ended else "",
             "status": {"cpu": _status("_dump_fr_trace_json"), "nccl": _nccl_status()},
         }
-        self._replace(self.beat, json.dumps(told).encode("ascii"))
 
     def _replace(self, path: Path, raw: bytes) -> None:
         """Write *path*, whole or not at all."""
@@ -318,6 +341,18 @@ class _Rank:
         with self._open(draft) as file:
             file.write(raw)
         draft.replace(path)
+
+
+def _raised() -> str:
+    """Return what ends the script: what Python told, or what a child of multiprocessing passes on.
+
+    torch.multiprocessing.spawn turns an exception into sys.exit(1), whose context it then is.
+    """
+    error = sys.exc_info()[1]
+    if isinstance(error, SystemExit):
+        error = (error.__context__ or error) if error.code else None
+    kind = getattr(sys, "last_type", None) if error is None else type(error)
+    return kind.__name__ if isinstance(kind, type) else ""
 
 
 def _nccl_status() -> object:

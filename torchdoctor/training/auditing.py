@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from torchdoctor.model import Finding
 from torchdoctor.shards import audit as counting
 from torchdoctor.shards import picture, verdict
+from torchdoctor.shards.audit import Resumed
 from torchdoctor.shards.dealing import Epoch
 from torchdoctor.shards.verdict import Seen
 from torchdoctor.training import drawing
@@ -47,6 +48,16 @@ class Played:
     """Its samplers, to draw from; the loader itself for a stream."""
 
 
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a loader is drawn from."""
+
+    batch_size: int | None
+    """Of a bare sampler."""
+    tell: bool
+    """Whether the epoch is told."""
+
+
 def audit(  # noqa: PLR0913 - one keyword for each thing that may be told
     loader: Part,
     *,
@@ -55,6 +66,7 @@ def audit(  # noqa: PLR0913 - one keyword for each thing that may be told
     batch_size: int | None = None,
     set_epoch: bool = True,
     labels: Sequence[object] | None = None,
+    resume_from: tuple[int, int] | None = None,
 ) -> Audit:
     """Return who would get which sample of *loader* in a job of *world_size* ranks.
 
@@ -66,22 +78,36 @@ def audit(  # noqa: PLR0913 - one keyword for each thing that may be told
     which is read: its samples are told apart by what they are, and numbered as they come.
 
     *batch_size* puts the indices of a bare sampler into batches; without *set_epoch* nobody is
-    told the epoch; *labels* are the classes of the samples.
+    told the epoch; *labels* are the classes of the samples; *resume_from* is the world size of a
+    run that goes on with this one, and the step of its first epoch after which it was interrupted
+    (0: between two epochs).
 
     Raises:
-        ValueError: the dataset is a stream, and no function of rank and world size gives it.
+        ValueError: the dataset is a stream, and no function of rank and world size gives it; a
+            world size or *epochs* below 1, or a step below 0.
 
     """
-    ranks = [_rank(loader, rank, world_size) for rank in range(world_size)]
+    worlds = (world_size, *(resume_from or ())[:1])
+    if min(*worlds, epochs) < 1 or (resume_from and resume_from[1] < 0):
+        raise ValueError("world sizes and epochs start at 1, the step of resume_from at 0")
+    how = How(batch_size, tell=set_epoch)
+    first, found = _drawn(loader, world_size, epochs, how)
+    resumed = None
+    if resume_from is not None and found:
+        world, step = resume_from
+        resumed = counting.resumed(_drawn(loader, world, 1, how)[1][0], found[0], step)
+    return judged(found, first, world_size, labels, resumed=resumed)
+
+
+def _drawn(loader: Part, world: int, epochs: int, how: How) -> tuple[Part, list[Epoch]]:
+    """Return *loader* as rank 0 of *world* has it, and the epochs that all of them would get."""
+    ranks = [_rank(loader, rank, world) for rank in range(world)]
     every = [generators(part.samplers) for part in ranks]
     # In a job each rank has a copy of its own, with the same state: so all draw the same here.
     times = Counter(key for of_rank in every for key in of_rank)
     shared = [g for key, g in (every[0] if every else {}).items() if times[key] > 1]
     with as_they_were([g for of_rank in every for g in of_rank.values()]):
-        found = [
-            _epoch(ranks, shared, epoch, batch_size, tell=set_epoch) for epoch in range(epochs)
-        ]
-    return judged(found, ranks[0].loader, world_size, labels)
+        return ranks[0].loader, [_epoch(ranks, shared, epoch, how) for epoch in range(epochs)]
 
 
 def _rank(loader: Part, rank: int, world: int) -> Played:
@@ -98,14 +124,7 @@ def _rank(loader: Part, rank: int, world: int) -> Played:
     return Played(part, own(part) if made else as_rank(part, rank, world))
 
 
-def _epoch(
-    ranks: Sequence[Played],
-    shared: Sequence[Part],
-    epoch: int,
-    batch_size: int | None,
-    *,
-    tell: bool,
-) -> Epoch:
+def _epoch(ranks: Sequence[Played], shared: Sequence[Part], epoch: int, how: How) -> Epoch:
     first = ranks[0].loader
     states = drawing.synchronized(first)
     known: dict[object, int] = {}
@@ -118,9 +137,9 @@ def _epoch(
                 found.append(_read(part.samplers, known))
                 continue
             drawing.synchronize(part.loader, states)
-            if tell or drawing.tells_itself(part.loader):
+            if how.tell or drawing.tells_itself(part.loader):
                 drawing.tell(part.loader, part.samplers, epoch)
-            found.append(drawing.draw(part.samplers, batch_size).batches)
+            found.append(drawing.draw(part.samplers, how.batch_size).batches)
     return found
 
 
@@ -133,12 +152,14 @@ def _read(stream: Part, known: dict[object, int]) -> list[list[int]]:
     return found
 
 
-def judged(
+def judged(  # noqa: PLR0913 - one parameter for each thing that is known of them
     epochs: Sequence[Epoch],
     loader: Part,
     world: int,
     labels: Sequence[object] | None = None,
+    *,
     length: int | None = None,
+    resumed: Resumed | None = None,
 ) -> Audit:
     """Return what is wrong with *epochs* that were drawn from *loader* as the ranks have it.
 
@@ -158,6 +179,7 @@ def judged(
         len(never),
         counting.same_order(epochs),
         tuple(skews),
+        resumed,
         twice=drawing.shares(loader) > 1,
         stream=is_stream(loader),
         shares=drawing.shares(loader) > 0,

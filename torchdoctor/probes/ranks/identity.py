@@ -7,6 +7,7 @@ import socket
 from .interfaces import advertised
 from .meeting import wait_for_all
 from .saying import OPTIONS, PACE, RANK, WORLD, Fault, Stage
+from .settings import conf, text_of
 
 TYPE_CHECKING = False  # typing would have to be imported
 if TYPE_CHECKING:
@@ -18,16 +19,6 @@ if TYPE_CHECKING:
 
 FAMILIES = ("NCCL_", "GLOO_", "TORCH_NCCL_", "TORCH_GLOO_", "UCX_", "FI_")
 OURS = ("NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS", "NCCL_SOCKET_RETRY_CNT")
-NCCL_CONF = ("~/.nccl.conf", "/etc/nccl.conf")
-
-
-def text_of(path: str) -> str:
-    """Return the beginning of a small file, or nothing."""
-    try:
-        with open(os.path.expanduser(path), errors="backslashreplace") as file:
-            return file.read(4096).strip()
-    except OSError:
-        return ""
 
 
 def network() -> str:
@@ -94,7 +85,7 @@ def own(torch: "ModuleType", backend: str, device: "Device") -> "dict[str, Any]"
             for name, value in os.environ.items()
             if name.startswith(FAMILIES) and name not in OURS
         },
-        "conf": {path: text for path in NCCL_CONF for text in [text_of(path)] if text},
+        "conf": conf(),
     }
 
 

@@ -6,6 +6,7 @@ import struct
 import sys
 
 from .saying import Fault
+from .settings import setting
 
 
 def interface_address(name: str) -> "str | None":
@@ -62,16 +63,18 @@ def by_name() -> "tuple[str, str]":
 
 def advertised_by_nccl(names: "list[str]") -> "tuple[str, str]":
     """Return the address that NCCL would take, and why."""
-    given = os.environ.get("NCCL_SOCKET_IFNAME", "")
+    given, file = setting("NCCL_SOCKET_IFNAME")
     usable = [name for name in names if interface_address(name)]
     chosen = [name for name in usable if nccl_takes(given, name)]
     if given and not chosen:
+        where = {"file": file} if file else {}
         raise Fault(
             "interface",
             "NCCL_SOCKET_IFNAME=%s matches no interface (%s)" % (given, ", ".join(names)),
             variable="NCCL_SOCKET_IFNAME",
             value=given,
             interfaces=names,
+            **where,
         )
     if not given:
         # As NCCL does: loopback and docker only where there is nothing else.
@@ -79,7 +82,8 @@ def advertised_by_nccl(names: "list[str]") -> "tuple[str, str]":
         chosen = [name for name in usable if name not in last] or last
     if not chosen:
         return "127.0.0.1", "no interface has an address"
-    how = "NCCL_SOCKET_IFNAME=%s" % given if given else "the first interface, %s" % chosen[0]
+    said = "NCCL_SOCKET_IFNAME=%s%s" % (given, " (%s)" % file if file else "")
+    how = said if given else "the first interface, %s" % chosen[0]
     return str(interface_address(chosen[0])), how
 
 

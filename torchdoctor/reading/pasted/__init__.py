@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
 from torchdoctor.facts import Device, Gpu, Symptom
@@ -39,6 +39,7 @@ from torchdoctor.reading.pasted.normalise import decode, load
 from torchdoctor.reading.pasted.said import PRINTED, TOLD, Package, Said
 from torchdoctor.reading.pasted.statements import Conflict, Source, Statements
 from torchdoctor.reading.traceback import told
+from torchdoctor.values import dataclass
 
 READERS: Mapping[str, Callable[[Sequence[Line]], Iterator[Said]]] = MappingProxyType(
     {

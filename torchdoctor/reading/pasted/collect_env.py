@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from torchdoctor.facts import Device, Gpu, Toolkit
+from torchdoctor.facts import Compiler, Device, Gpu, Toolkit
 from torchdoctor.reading.pasted import gpus, packages, platforms, python
 from torchdoctor.reading.pasted.conda import row as conda_row
 from torchdoctor.reading.pasted.lines import Line
@@ -25,7 +25,7 @@ LAYOUT = "collect_env"
 _KEY = re.compile(
     r"\s{0,12}(?:[-*] )?(PyTorch version|Is debug build|CUDA used to build PyTorch|"
     r"ROC[Mm](?: SDK)? used to build PyTorch|HIP used to build PyTorch|XPU used to build PyTorch|"
-    r"OS|"
+    r"OS|GCC version|"
     r"Libc version|Python version|Python platform|Is CUDA available|Is XPU available|"
     r"CUDA runtime version|GPU models and configuration|Nvidia driver version|cuDNN version|"
     r"HIP runtime version|ROCM Version|vLLM Version|Model name|Flags|CPU\(s\)|"
@@ -40,6 +40,7 @@ _GPU = re.compile(r"\s{0,8}GPU ?(\d{1,3}): (\S.{1,200})$")
 _MIG = re.compile(r"\s{1,12}MIG \d\w*g?\.\d+gb\b")
 _DRIVER = re.compile(r"([0-9]{2,4}(?:\.[0-9]{1,5}){1,3})(?:\s|$)")
 _RUNTIME = re.compile(r"([0-9]{1,2}\.[0-9]{1,2})\.[0-9]{1,4}\s*$")
+_GCC = re.compile(r"(?:^|\) |^GCC )(\d{1,2}\.\d{1,2}\.\d{1,2})(?=\s|$)")
 _XPU = re.compile(r"_XpuDeviceProperties\(name='([^']{1,100})'")
 ENDS_FLAGS = re.compile(
     r"\s*(?:$|Virtualization|Hypervisor|L1d|Caches|NUMA|Vulnerabilit|Vendor|Versions of relevant|"
@@ -177,6 +178,12 @@ def _toolkit(value: str, number: int) -> Iterator[Said]:
         yield Said("toolkit", Toolkit(found[1], "", "nvcc"), LAYOUT, PRINTED, number)
 
 
+def _gcc(value: str, number: int) -> Iterator[Said]:
+    """Read what ``gcc --version`` says, the compiler that nvcc calls."""
+    if found := _GCC.search(value):
+        yield Said("compiler", Compiler("gcc", "gcc", "gcc", found[1]), LAYOUT, PRINTED, number)
+
+
 def _gpus(value: str, number: int) -> Iterator[Said]:
     if value in _NONE:
         return
@@ -221,6 +228,7 @@ _READERS: dict[str, Callable[[str, int], Iterator[Said]]] = {
     "Is CUDA available": _available,
     "Is XPU available": _xpu_available,
     "CUDA runtime version": _toolkit,
+    "GCC version": _gcc,
     "GPU models and configuration": _gpus,
     "Nvidia driver version": _driver,
     "vLLM Version": _vllm,

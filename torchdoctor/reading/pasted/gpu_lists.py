@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from torchdoctor.facts import Device, Driver, Gpu, Symptom, Toolkit, Unknown
 from torchdoctor.reading import nvidia_smi
 from torchdoctor.reading.pasted.collect_env import devices
 from torchdoctor.reading.pasted.gpus import ORDER, vendor_of
 from torchdoctor.reading.pasted.statements import NOTHING, Conflict, Source, Statements
+from torchdoctor.values import dataclass
 
 _DRIVER_LISTS = {"nvidia-smi", "collect_env", "rocminfo", "rocm-smi", "amd-smi"}
 

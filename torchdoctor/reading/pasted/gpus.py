@@ -10,6 +10,7 @@ from torchdoctor.facts import Device, Gpu, Toolkit
 from torchdoctor.reading import nvidia_smi
 from torchdoctor.reading.pasted.lines import Line
 from torchdoctor.reading.pasted.said import LISTED, PRINTED, TOLD, Said
+from torchdoctor.tables import drivers
 
 _NVIDIA = re.compile(
     r"(?i)\b(?:NVIDIA|GeForce|Tesla|Quadro|TITAN|RTX|GTX|[AHBLV]\d{2,3}s?\b|GB\d{3}|GH\d{3}|Orin|"
@@ -69,7 +70,7 @@ def with_mig(gpu: Gpu) -> Gpu:
 
 _SMI_HEADER = re.compile(r"NVIDIA-SMI +\S+ +(?:Driver|KMD) Version:")
 _PAIR = re.compile(
-    rf"(?:^|[|\s])(?:Driver|KMD) Version: *({nvidia_smi.RELEASE})(?![\w.]).{{0,60}}?CUDA (?:UMD "
+    rf"(?:^|[|\s])(?:Driver|KMD) Version: *({drivers.RELEASE})(?![\w.]).{{0,60}}?CUDA (?:UMD "
     rf")?Version: *({nvidia_smi.CUDA})(?![\w.])"
 )
 _SMI_LINE = re.compile(r"\s*[|+]|\s*$|.{0,8}GPU {1,9}Name")
@@ -198,17 +199,17 @@ _TOLD = re.compile(
 )
 _MANY = re.compile(r"(\d{1,2}) ?[x\u00d7*] ?(\S.{2,80})$")
 _TOLD_DRIVER = re.compile(
-    rf"(?i)\s{{0,4}}(?:[-*] )?(?:NVIDIA )?driver(?: version)?\s?[:=]? ({nvidia_smi.RELEASE})"
+    rf"(?i)\s{{0,4}}(?:[-*] )?(?:NVIDIA )?driver(?: version)?\s?[:=]? ({drivers.RELEASE})"
     rf"(?![\w.])(?P<rest>.{{0,120}})"
 )
-_NVRM = re.compile(rf"NVRM version: .{{3,80}}?\s({nvidia_smi.RELEASE})(?:\s|$)")
+_NVRM = re.compile(rf"NVRM version: .{{3,80}}?\s({drivers.RELEASE})(?:\s|$)")
 _DPKG = re.compile(
     rf"\s{{0,3}}ii\s+(?:nvidia-driver|libnvidia-compute|"
-    rf"nvidia-utils)-\d{{3}}\S*\s+({nvidia_smi.RELEASE})"
+    rf"nvidia-utils)-\d{{3}}\S*\s+({drivers.RELEASE})"
 )
 _RPM = re.compile(
     rf"\s{{0,3}}(?:nvidia-driver(?:-cuda|-libs|-NVML)?|nvidia-driver-latest[\w-]*|"
-    rf"xorg-x11-drv-nvidia(?:-cuda)?)-(?:\d:)?({nvidia_smi.RELEASE})-"
+    rf"xorg-x11-drv-nvidia(?:-cuda)?)-(?:\d:)?({drivers.RELEASE})-"
 )
 _NVCC = re.compile(r"Cuda compilation tools, release (\d{1,2}\.\d{1,2})")
 _FABRIC = re.compile(r"(?:nv|nvidia-)fabric-?manager")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from torchdoctor.reading.pasted import normalise
+from torchdoctor.values import dataclass
 
 Kind = Literal["output", "command", "python"]
 WIDTHS = (80, 100, 120, 132)

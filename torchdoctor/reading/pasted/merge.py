@@ -9,6 +9,8 @@ from types import MappingProxyType
 from typing import Literal, cast
 
 from torchdoctor.facts import (
+    BuildTools,
+    Compiler,
     Conda,
     Container,
     Cpu,
@@ -73,6 +75,7 @@ class Merge:
         self._put("gpus", lists.gpus)
         self._put("driver", lists.driver)
         self._put("toolkits", lists.toolkits)
+        self._put("build_tools", self._build_tools)
         self._trials()
         self._put("runtime", self._runtime)
         for name in ("torch", *COMPANIONS):
@@ -90,6 +93,11 @@ class Merge:
         value = make()
         if value is not NOTHING:
             self.fields[name] = value
+
+    def _build_tools(self) -> object:
+        found = {s.said.value for s in self.said.by_fact.get("compiler", ())}
+        (one, *others) = found or (NOTHING,)
+        return BuildTools(cc=one) if isinstance(one, Compiler) and not others else NOTHING
 
     def _platform(self) -> object:
         if unknown := self.said.clash("platform.system", "platform.machine", "platform.wsl"):

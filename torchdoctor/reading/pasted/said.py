@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from torchdoctor.facts import Device, Gpu, Leftover, Toolkit
+from torchdoctor.facts import Compiler, Device, Gpu, Leftover, Toolkit
+from torchdoctor.values import dataclass
 
 HINT, TOLD, LISTED, PRINTED = 10, 20, 30, 40
 """How much a statement counts beside another: deduced from a path or a prompt; written by a
@@ -53,6 +54,7 @@ Value = (
     | Gpu
     | Device
     | Toolkit
+    | Compiler
     | Leftover
     | tuple[str, ...]
     | frozenset[str]

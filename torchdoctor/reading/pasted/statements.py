@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from torchdoctor.facts import Unknown
 from torchdoctor.reading.pasted.said import TOLD, Said, Value
+from torchdoctor.values import dataclass
 
 SAME_MACHINE = ({"x86_64", "AMD64", "amd64"}, {"aarch64", "arm64", "ARM64"})
 

@@ -1,0 +1,1 @@
+"""The README, taken at its word."""
