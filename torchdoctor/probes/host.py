@@ -398,9 +398,7 @@ def network(tree: Tree) -> object:
 
     No name is looked up: a name server may keep one waiting for a minute.
     """
-    import socket
-
-    name = socket.gethostname()
+    name = os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
     lines = (tree.text("/etc/hosts", LONGEST) or "").splitlines()
     rows = [line.partition("#")[0].split() for line in lines]
     return {
