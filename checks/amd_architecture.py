@@ -22,7 +22,7 @@ from dataclasses import replace
 
 from torchdoctor import choose, constraints, effects, gpu, steps
 from torchdoctor.facts import Build, Device, Expectation, Facts, Gpu, Runtime, Symptom, Unknown
-from torchdoctor.model import CannotTell, Evidence, Finding, Severity, Step
+from torchdoctor.model import CannotTell, Effect, Evidence, Finding, Severity, Step
 from torchdoctor.tables import rocm
 
 FAMILY = "gpu"
@@ -136,6 +136,16 @@ def _lacks(torch: Build, card: Gpu) -> bool | None:
     return None if runs is None else not runs
 
 
+def _set(value: str) -> Effect:
+    """Return the effect of the variable being set, also where none was known."""
+
+    def effect(facts: Facts) -> Facts:
+        known = {} if isinstance(facts.variables, Unknown) else facts.variables
+        return effects.change(variables={**known, OVERRIDE: value})(facts)
+
+    return effect
+
+
 def _cures(
     torch: Build, bad: list[Gpu], cards: list[Gpu], listed: set[str], facts: Facts
 ) -> Iterator[Step]:
@@ -148,7 +158,7 @@ def _cures(
         if row and (not listed or row.target in listed):
             why = f"{min(targets)} runs the code of its relative {row.target}."
             step = steps.set_variable(OVERRIDE, row.value, why=why)
-            yield replace(step, effect=effects.change(variables={**given, OVERRIDE: row.value}))
+            yield replace(step, effect=_set(row.value))
     asked = gpu.with_cards(facts, cards)
     choice = choose.choose(asked, accelerator="rocm", release=torch.public)
     if choice is None or choice.tag == torch.tag:

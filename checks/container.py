@@ -58,7 +58,6 @@ def check(
     variables: Mapping[str, str] | Unknown,
     symptoms: tuple[Symptom, ...] | Unknown,
     expectation: Expectation,
-    facts: Facts,
 ) -> Iterator[Finding]:
     """Look for a container or a WSL without a trace of the GPU that is wanted of it."""
     cuda = isinstance(torch, Build) and gpu.cuda(torch)
@@ -80,11 +79,11 @@ def check(
                 yield _hidden(driver, container)
         elif cards:
             if driver is None or (driver.code == NO_LIBRARY and not driver.library):
-                yield _no_libraries(cards, container, variables, facts, wanted=wanted)
+                yield _no_libraries(cards, container, variables, wanted=wanted)
         elif not any(n.path.startswith(("/dev/nvidia", "/dev/dxg")) for n in nodes) and (
             driver is None or gpu.not_loaded(driver)
         ):
-            yield _without(container, gpus, variables, seen, facts, wanted=wanted)
+            yield _without(container, gpus, variables, seen, wanted=wanted)
 
 
 def _without(
@@ -92,7 +91,6 @@ def _without(
     gpus: tuple[Gpu, ...] | Unknown,
     variables: Mapping[str, str] | Unknown,
     seen: list[Evidence],
-    facts: Facts,
     *,
     wanted: bool,
 ) -> Finding:
@@ -111,7 +109,7 @@ def _without(
         severity,
         f"This {container.kind} container was started without GPUs{host}: torch runs on the CPU.",
         tuple(seen),
-        () if severity == "note" else (_start(container.kind, facts),),
+        () if severity == "note" else (_start(container.kind),),
     )
 
 
@@ -119,7 +117,6 @@ def _no_libraries(
     cards: list[DeviceNode],
     container: Container,
     variables: Mapping[str, str] | Unknown,
-    facts: Facts,
     *,
     wanted: bool,
 ) -> Finding:
@@ -131,7 +128,7 @@ def _no_libraries(
     seen.append(Evidence("driver", "no libcuda, no libnvidia-ml", "the container"))
     if given is not None:
         seen.append(Evidence(f"variables.{CAPABILITIES}", given, "the environment"))
-    step = _start(container.kind, facts)
+    step = _start(container.kind)
     if short:
         option = f"-e {CAPABILITIES}=compute,utility"
         step = replace(
@@ -151,21 +148,40 @@ def _no_libraries(
     )
 
 
-def _start(kind: str, facts: Facts) -> Step:
+def _start(kind: str) -> Step:
     option = containers.option(kind, "gpus")
     title, bash = containers.start(kind, option) if option else ANY
-    have = items_of(facts.device_nodes)
     return steps.restart_container(
         title,
         why="The driver and the device files of the host are passed on when a container starts.",
-        effect=effects.change(
-            driver=Driver(None, source="the host"),
-            device_nodes=(*have, *(DeviceNode(path, allowed=True) for path in NODES)),
-            gpus=facts.gpus if gpu.of_nvidia(facts.gpus) else effects.TO_TRY,
-        ),
+        effect=_given_gpus,
         bash=bash,
         name="start-container-with-gpus",
     )
+
+
+def _given_gpus(facts: Facts) -> Facts:
+    """Return *facts* with the devices and the driver of the host; what is known of them stays."""
+    driver = facts.driver
+    if isinstance(driver, Driver):
+        release = driver.release or driver.kernel_module
+        facts = effects.driver_becomes(release, driver.cuda)(facts)
+    else:
+        facts = effects.change(driver=Driver(None, source="the host"))(facts)
+    nodes = {node.path: node for node in items_of(facts.device_nodes)}
+    given = {path: DeviceNode(path, allowed=True) for path in NODES}
+    return effects.change(
+        device_nodes=tuple((nodes | given).values()),
+        gpus=facts.gpus if gpu.of_nvidia(facts.gpus) else effects.TO_TRY,
+    )(facts)
+
+
+def _of_the_host(facts: Facts) -> Facts:
+    """Return *facts* with the libraries of the driver that the host has by then."""
+    driver = facts.driver
+    if not isinstance(driver, Driver):
+        return effects.untried(facts)
+    return effects.driver_becomes(driver.kernel_module, driver.cuda)(facts)
 
 
 def _hidden(driver: Driver, container: Container) -> Finding:
@@ -185,7 +201,7 @@ def _hidden(driver: Driver, container: Container) -> Finding:
                 steps.restart_container(
                     "Take the driver packages out of the image, then start the container again",
                     why="The container toolkit mounts the host's own driver files instead.",
-                    effect=effects.driver_becomes(driver.kernel_module, driver.cuda),
+                    effect=_of_the_host,
                     bash=("apt-get purge -y 'libnvidia-*' 'nvidia-driver-*' 'nvidia-utils-*'",),
                     name="purge-driver-in-container",
                 ),
@@ -204,7 +220,9 @@ def _wsl1(platform: Platform, seen: list[Evidence], *, wanted: bool) -> Finding:
         why="Only WSL 2 passes the GPU of Windows on; no driver is installed inside it.",
         layer=Layer.RUNTIME,
         cost=steps.BUILD,
-        effect=effects.change(platform=replace(platform, wsl=2), driver=effects.TO_TRY),
+        effect=effects.then(
+            effects.altered("platform", wsl=2), effects.change(driver=effects.TO_TRY)
+        ),
     )
     convert = (f"wsl --set-version {name.capitalize()} 2",)
     return Finding(

@@ -123,7 +123,9 @@ def _cures(
             why="The virtual machine hides instructions that the real processor may have.",
             layer=Layer.HARDWARE,
             cost=steps.REBOOT,
-            effect=effects.change(cpu=replace(cpu, flags=cpu.flags | frozenset(lacking))),
+            effect=effects.turned(
+                "cpu", lambda now: replace(now, flags=now.flags | frozenset(lacking))
+            ),
         )
     elif not mended:
         own = ("conda", "create", "-y", "-n", "torch-for-this-processor")

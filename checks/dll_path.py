@@ -24,9 +24,11 @@ documented, and was seen under Wine.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from torchdoctor import conda_steps, dlls, effects, places, steps, trials
 from torchdoctor.facts import (
+    Build,
     Conda,
     DllLoad,
     Facts,
@@ -37,6 +39,7 @@ from torchdoctor.facts import (
     Windows,
 )
 from torchdoctor.model import Effect, Evidence, Finding, Step
+from torchdoctor.tables import windows as table
 
 FAMILY = "system"
 FINDS = ("path-dll-conflict",)
@@ -46,6 +49,7 @@ _KINDS = ("old-runtime", "no-symbol", "not-whole", "wrong-machine")
 
 def check(
     windows: Windows | None,
+    torch: Build | Unknown | None,
     symptoms: tuple[Symptom, ...] | Unknown,
     trial: ImportTrial | Unknown,
     interpreter: Interpreter | Unknown,
@@ -65,7 +69,7 @@ def check(
             f"cannot work with it ({load.detail or 'it lacks what torch calls'}): import torch "
             f"ends in {dlls.number(load)}.",
             dlls.evidence(load, trial),
-            tuple(_steps(load, interpreter, facts)),
+            tuple(_steps(load.culprit, interpreter, facts, old=load.kind == "old-runtime")),
             confidence=dlls.confidence(load, symptoms, trial, windows),
         )
     elif isinstance(windows.torch, DllLoad) and windows.torch.loads and windows.torch.by_path:
@@ -81,13 +85,46 @@ def check(
                 for path in windows.torch.by_path[:3]
             ),
         )
+    elif not dlls.is_known(windows) and (told := _of_versions(windows, torch, symptoms, trial)):
+        path, found = told
+        yield replace(found, steps=tuple(_steps(path, interpreter, facts, old=True)))
 
 
-def _steps(load: DllLoad, interpreter: Interpreter | Unknown, facts: Facts) -> Iterator[Step]:
+def _of_versions(
+    windows: Windows,
+    torch: Build | Unknown | None,
+    symptoms: tuple[Symptom, ...] | Unknown,
+    trial: ImportTrial | Unknown,
+) -> tuple[str, Finding] | None:
+    """Return the copy that is too old for *torch*, with its finding, where no file was tried."""
+    has, release = dlls.runtime(windows), dlls.release(torch)
+    need = table.needs(release) if release else None
+    if not (need and has and has.version and dlls.is_own(has)) or trials.works(trial):
+        return None
+    failed = dlls.told(symptoms, trial, need.code)
+    old = need.lacks(has.version)
+    if not old and (failed is None or need.is_met(has.version)):
+        return None
+    return has.path, Finding(
+        "path-dll-conflict",
+        "error" if failed else "warning",
+        f"{has.path} is {has.version} and is taken for {dlls.MSVCP}, and torch {release} needs "
+        f"{need.at_least} or newer: {need.why}.",
+        (
+            Evidence("windows.copies", has.version, has.path),
+            *((failed.evidence,) if failed else ()),
+        ),
+        confidence=("certain" if old else "possible") if failed else "likely",
+    )
+
+
+def _steps(
+    culprit: str, interpreter: Interpreter | Unknown, facts: Facts, *, old: bool
+) -> Iterator[Step]:
     conda = isinstance(facts.conda, Conda) or (
         isinstance(interpreter, Interpreter) and interpreter.kind == "conda"
     )
-    if conda and load.kind == "old-runtime":
+    if conda and old:
         package = "vc14_runtime"
         if isinstance(facts.conda, Conda) and facts.conda.get("vs2015_runtime"):
             package = "vc14_runtime" if facts.conda.get("vc14_runtime") else "vs2015_runtime"
@@ -100,8 +137,7 @@ def _steps(load: DllLoad, interpreter: Interpreter | Unknown, facts: Facts) -> I
         return
     yield dlls.by_hand(
         "use-own-environment",
-        f"Run torch in an environment of its own, or update the program that put {load.culprit} "
-        "there",
+        f"Run torch in an environment of its own, or update the program that put {culprit} there",
         why="The folder of the program comes first in every search.",
         cost=steps.ENVIRONMENT,
         effect=_elsewhere(),

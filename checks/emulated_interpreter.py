@@ -89,6 +89,8 @@ def _native(platform: Platform, interpreter: Interpreter, facts: Facts) -> tuple
             commands=Commands(
                 bash=tuple(c.replace(f"--python {python} ", asked) for c in step.commands.bash)
             ),
-            effect=effects.then(step.effect, effects.change(platform=native)),
+            effect=effects.then(
+                step.effect, effects.altered("platform", machine="arm64", emulated=False)
+            ),
         ),
     )

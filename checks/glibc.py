@@ -63,7 +63,7 @@ def check(
         summary = f"{who} needs glibc {needed}; {_has(platform, linux)}."
         package = places.package_of(message.values.get("required_by", ""))
         if package and package not in OF_TORCH and not package.startswith("nvidia"):
-            yield _of_package(package, summary, needed, evidence, platform, facts)
+            yield _of_package(package, summary, needed, evidence, facts)
         else:
             yield _finding(summary, needed, evidence, platform, facts)
         return
@@ -113,7 +113,7 @@ def _of_extensions(
             "warning",
             f"{places.last(load.asks)} of {name} needs glibc {needed}; {_has(platform, linux)}.",
             loading.evidence(load, f"linux.extensions.{name}"),
-            (*cures, _newer_system(platform, needed)),
+            (*cures, _newer_system(needed)),
         )
 
 
@@ -122,7 +122,6 @@ def _of_package(
     summary: str,
     needed: str,
     evidence: list[Evidence],
-    platform: Platform,
     facts: Facts,
 ) -> Finding:
     """Return what is wrong with a package beside torch: another torch would not change it."""
@@ -147,7 +146,7 @@ def _of_package(
         "warning",
         f"{summary.rstrip('.')}; torch itself is not concerned.",
         tuple(evidence),
-        (cure, _newer_system(platform, needed)),
+        (cure, _newer_system(needed)),
     )
 
 
@@ -174,12 +173,11 @@ def _finding(
         elif another := choose.with_python(facts):
             why = f"torch {another[1].release} runs on glibc {platform.libc_version}."
             found.append(steps.new_environment(facts, *another, why=why))
-    found.append(_newer_system(platform, needed))
+    found.append(_newer_system(needed))
     return Finding("glibc-too-old", "error", summary, tuple(evidence), tuple(found))
 
 
-def _newer_system(platform: Platform, needed: str) -> Step:
-    newer = replace(platform, libc="glibc", libc_version=needed or "2.28")
+def _newer_system(needed: str) -> Step:
     return steps.by_hand(
         "use-a-newer-system",
         f"Use a system or a container image with glibc {needed} or newer"
@@ -187,5 +185,5 @@ def _newer_system(platform: Platform, needed: str) -> Step:
         why="The C library belongs to the system and cannot be replaced inside it.",
         layer=Layer.RUNTIME,
         cost=steps.ENVIRONMENT + steps.ADMIN,
-        effect=effects.change(platform=newer),
+        effect=effects.altered("platform", libc="glibc", libc_version=needed or "2.28"),
     )

@@ -140,9 +140,11 @@ def _let_in(file: str, container: Container | Unknown | None) -> Step:
 
 
 def _open(shut: list[DeviceNode], container: Container | Unknown | None, facts: Facts) -> Step:
-    have = items_of(facts.device_nodes)
-    opened = tuple(replace(node, allowed=True) if node in shut else node for node in have)
-    effect = effects.change(device_nodes=opened)
+    paths = {node.path for node in shut}
+    effect = effects.turned(
+        "device_nodes",
+        lambda now: tuple(replace(n, allowed=True) if n.path in paths else n for n in now),
+    )
     if _by_rules(shut) and (again := _with_gpus(container, facts)):
         return replace(again, effect=effect)
     groups = sorted({_group(node) for node in shut} - {"root", ""})

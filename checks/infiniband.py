@@ -39,7 +39,6 @@ def check(
     symptoms: tuple[Symptom, ...],
     limits: Limits | Unknown,
     container: Container | Unknown | None,
-    facts: Facts,
 ) -> Iterator[Finding]:
     """Read how the sending failed."""
     lost = next(
@@ -74,9 +73,7 @@ def check(
                     why="InfiniBand reads and writes memory that may not be moved.",
                     layer=Layer.RUNTIME,
                     cost=steps.BUILD,
-                    effect=effects.then(
-                        effects.settled("ib-memory-refused"), lambda now: _unlimited(now, facts)
-                    ),
+                    effect=effects.then(effects.settled("ib-memory-refused"), _unlimited),
                     bash=("docker run --gpus all --ulimit memlock=-1 IMAGE",) if inside else (),
                     admin=not inside,
                 ),
@@ -84,10 +81,10 @@ def check(
         )
 
 
-def _unlimited(now: Facts, before: Facts) -> Facts:
-    if not isinstance(before.limits, Limits):
-        return now
-    return replace(now, limits=replace(before.limits, locked_memory=None))
+def _unlimited(facts: Facts) -> Facts:
+    if not isinstance(facts.limits, Limits):
+        return facts
+    return replace(facts, limits=replace(facts.limits, locked_memory=None))
 
 
 def _fabric(lost: Symptom, used: Symptom | None, *, roce: bool) -> Finding:

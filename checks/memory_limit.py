@@ -22,7 +22,7 @@ https://docs.kernel.org/admin-guide/cgroup-v2.html#memory-interface-files
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from torchdoctor import distributed_steps as distributed
@@ -114,7 +114,6 @@ def _steps(
 ) -> Iterator[Step]:
     others = _needs(programs) - largest.count * largest.each
     fits = max(0, (limit - others) // largest.each)
-    shared = tuple(replace(p, own=0) for p in programs)
     yield replace(
         distributed.in_script(
             "share-the-data",
@@ -123,10 +122,9 @@ def _steps(
             why="Workers then go on sharing it: no reference is counted inside of it.",
             settles=(),
         ),
-        effect=effects.change(workers=shared),
+        effect=effects.turned("workers", lambda now: tuple(replace(p, own=0) for p in now)),
     )
     if others + fits * largest.each <= limit:
-        fewer = tuple(replace(p, count=fits) if p is largest else p for p in programs)
         yield replace(
             distributed.in_script(
                 "fewer-workers",
@@ -135,24 +133,33 @@ def _steps(
                 settles=(),
                 cost=steps.SMALL + 1,
             ),
-            effect=effects.change(workers=fewer),
+            effect=effects.turned("workers", _with_fewer(largest, fits)),
         )
     if limits.memory is not None:
-        yield from _more(_needs(programs), limits, kind)
+        yield from _more(_needs(programs), kind)
 
 
-def _more(needed: int, limits: Limits, kind: str) -> Iterator[Step]:
+def _with_fewer(
+    largest: Workers, count: int
+) -> Callable[[tuple[Workers, ...]], tuple[Workers, ...]]:
+    """Return what gives *largest*, whatever its workers share by then, *count* of them."""
+    had = replace(largest, own=None)
+    return lambda now: tuple(
+        replace(p, count=count) if replace(p, own=None) == had else p for p in now
+    )
+
+
+def _more(needed: int, kind: str) -> Iterator[Step]:
     """Yield the step that raises the limit, where it is known who set it."""
     gib = -(-needed // GIB) + 1
     option = containers.option(kind, "memory", gib)
     if option is None:
         return
     title, bash = containers.start(kind, option)
-    larger = replace(limits, memory=gib * GIB, oom_kills=0)
     step = steps.restart_container(
         title,
         why="The limit is what it is started with.",
-        effect=effects.change(limits=larger),
+        effect=effects.altered("limits", memory=gib * GIB, oom_kills=0),
         bash=bash,
         name="raise-memory-limit",
     )
@@ -194,14 +201,14 @@ def _killed(limits: Limits, kind: str) -> Finding:
             why="Every rank and every worker holds its own copy.",
             settles=(),
         ),
-        effect=effects.change(limits=replace(limits, oom_kills=0)),
+        effect=effects.altered("limits", oom_kills=0),
     )
     return Finding(
         "host-oom-killed",
         "warning" if limits.memory else "note",
         f"{what} killed here for lack of memory since the container or the job began{limit}.",
         tuple(seen),
-        (less, *_more(2 * limits.memory, limits, kind)) if limits.memory else (),
+        (less, *_more(2 * limits.memory, kind)) if limits.memory else (),
         because_of=("dataloader-too-many-workers",),
     )
 

@@ -70,17 +70,15 @@ def _cures(named: list[str], sliced: list[Gpu], facts: Facts, *, too_few: bool) 
             why="Each process gets one slice; start one process for each.",
         )
     if sliced and not isinstance(facts.gpus, Unknown):
-        whole = tuple(replace(card, mig=False) for card in facts.gpus)
-        variables = facts.variables
-        if not isinstance(variables, Unknown) and named:
-            variables = {k: v for k, v in variables.items() if k != "CUDA_VISIBLE_DEVICES"}
+        whole = effects.turned("gpus", lambda now: tuple(replace(card, mig=False) for card in now))
+        unset = effects.without_variable("CUDA_VISIBLE_DEVICES")
         yield steps.by_hand(
             "switch-mig-off",
             "Switch MIG off, with no program on the GPUs, and unset CUDA_VISIBLE_DEVICES",
             why="The process then gets whole GPUs.",
             layer=Layer.HARDWARE,
             cost=steps.COMPANION,
-            effect=effects.change(gpus=whole, variables=variables),
+            effect=effects.then(whole, unset) if named else whole,
             bash=("sudo nvidia-smi -mig 0",),
             admin=True,
         )

@@ -73,13 +73,12 @@ def _cures(needed: str, platform: Platform, facts: Facts) -> Iterator[Step]:
     if choice := choose.choose(wanted, accelerator="cpu"):
         why = f"Its MPS works on macOS {platform.version}."
         yield steps.change_build(facts, choice, why=why)
-    newer = replace(platform, version=needed)
     yield steps.by_hand(
         "upgrade-macos",
         f"Upgrade to macOS {needed} or newer",
         why="MPS then works with the torch that is installed.",
         layer=Layer.RUNTIME,
         cost=steps.ENVIRONMENT,
-        effect=effects.change(platform=newer),
+        effect=effects.altered("platform", version=needed),
         admin=True,
     )

@@ -21,8 +21,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from torchdoctor import effects, places, shells, steps
-from torchdoctor.facts import Container, Interpreter, Platform, Symptom, Unknown
-from torchdoctor.model import Effect, Evidence, Finding, Layer, Step
+from torchdoctor.facts import Container, Interpreter, Symptom, Unknown
+from torchdoctor.model import Evidence, Finding, Layer, Step
 
 FAMILY = "build"
 FINDS = ("musl-libc",)
@@ -32,7 +32,6 @@ TOLD = ("undefined-symbol", "shared-library-missing")
 
 def check(
     symptoms: tuple[Symptom, ...],
-    platform: Platform | Unknown,
     interpreter: Interpreter | Unknown,
     container: Container | Unknown | None,
 ) -> Iterator[Finding]:
@@ -49,13 +48,11 @@ def check(
         f"{places.last(file)} is made for glibc ({lacks} is not here), and the C library of this"
         " system is musl (Alpine), for which there is no torch.",
         (Evidence("symptoms", said.text.strip()[:300], said.source),),
-        (_other_image(python, platform, container),),
+        (_other_image(python, container),),
     )
 
 
-def _other_image(
-    python: str, platform: Platform | Unknown, container: Container | Unknown | None
-) -> Step:
+def _other_image(python: str, container: Container | Unknown | None) -> Step:
     image = f"python:{python}-slim"
     step = steps.by_hand(
         "take-glibc-image",
@@ -64,7 +61,9 @@ def _other_image(
         why="musl cannot stand in for glibc.",
         layer=Layer.RUNTIME,
         cost=steps.ENVIRONMENT,
-        effect=_glibc(platform),
+        effect=effects.altered(
+            "platform", libc="glibc", libc_version="2.36", name="", distribution=None
+        ),
     )
     if container is None:  # a machine of its own is not replaced by a command
         return step
@@ -81,10 +80,3 @@ def _asks_for_glibc(said: Symptom) -> bool:
         return True
     parts = places.plain(said.values.get("file", "")).split("/")
     return "torch" in parts and any(part.endswith("-packages") for part in parts)
-
-
-def _glibc(platform: Platform | Unknown) -> Effect:
-    if isinstance(platform, Unknown):
-        return effects.untried
-    newer = replace(platform, libc="glibc", libc_version="2.36", name="", distribution=None)
-    return effects.change(platform=newer)

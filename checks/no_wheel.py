@@ -44,6 +44,7 @@ AFTER = ("python-supported",)
 NO_WHEEL = Version("0.1.3")
 """Below it the default index has sources only, which are no torch."""
 BITS = 64
+INTEL_MAC = Platform("darwin", "x86_64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +329,7 @@ def _python(asked: Asked, said: Symptom, facts: Facts, confidence: Confidence) -
 
 def _intel_mac(facts: Facts) -> Iterator[Step]:
     """Yield the step to the newest release that has a wheel for Intel Macs."""
-    mac = replace(facts, platform=Platform("darwin", "x86_64"))
+    mac = replace(facts, platform=INTEL_MAC)
     rows = (row.version for row in releases.torch_releases() if "macos_x86_64" in row.pythons)
     for release in rows:
         if choice := choose.choose(mac, release=release):

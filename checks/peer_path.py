@@ -73,7 +73,7 @@ def _off(peers: Peers) -> Step:
         why="ACS is for machines that give devices to virtual ones.",
         layer=Layer.HARDWARE,
         cost=steps.SMALL,
-        effect=effects.change(peers=replace(peers, redirecting=())),
+        effect=effects.altered("peers", redirecting=()),
         bash=tuple(
             f"sudo setpci -s {name} ECAP_ACS+0x6.w=0000" for name in peers.redirecting or ()
         ),

@@ -17,7 +17,7 @@ Source: the file given with ``--policy``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion
@@ -27,7 +27,6 @@ from torchdoctor.facts import (
     Driver,
     Expectation,
     Facts,
-    Gpu,
     Interpreter,
     Limits,
     Runtime,
@@ -88,8 +87,8 @@ def _here(name: str, facts: Facts) -> str | None:
     """Return what the machine has of what is called *name*: "none" without; None = not told."""
     if name.startswith(PACKAGES):
         return _package(name.removeprefix(PACKAGES), facts)
-    told = _told(facts)
-    return told.get(name)
+    told = _TOLD.get(name)
+    return told(facts) if told else None
 
 
 def _package(name: str, facts: Facts) -> str | None:
@@ -99,40 +98,68 @@ def _package(name: str, facts: Facts) -> str | None:
     return next((d.version for d in facts.distributions if d.name == wanted), NOT_THERE)
 
 
-def _told(facts: Facts) -> Mapping[str, str]:
-    """Return all that is told of the machine, by the names of a policy."""
-    told: dict[str, str | None] = {}
-    build, driver, runtime = facts.torch, facts.driver, facts.runtime
-    if not isinstance(build, Unknown):
-        told["torch"] = build.public if isinstance(build, Build) else NOT_THERE
-        told["cuda"] = (build.cuda or NOT_THERE) if isinstance(build, Build) else NOT_THERE
-    if isinstance(facts.interpreter, Interpreter):
-        told["python"] = facts.interpreter.version.split()[0]
-    if not isinstance(driver, Unknown):
-        told["driver"] = (driver.release or NOT_THERE) if isinstance(driver, Driver) else NOT_THERE
-    if isinstance(runtime, Runtime):
-        told["nccl"] = runtime.nccl or NOT_THERE
-    if isinstance(facts.limits, Limits):
-        told["shm"] = str(facts.limits.shm or 0)
-    told |= _of_gpus(facts)
-    return {name: value for name, value in told.items() if value is not None}
+def _torch(facts: Facts) -> str | None:
+    if isinstance(facts.torch, Unknown):
+        return None
+    return facts.torch.public if isinstance(facts.torch, Build) else NOT_THERE
 
 
-def _of_gpus(facts: Facts) -> dict[str, str | None]:
-    """Return the number of GPUs, and what the least of them has."""
-    listed = facts.gpus
-    if isinstance(listed, Unknown):
-        return {}
-    gpus: tuple[Gpu, ...] = listed
-    memory = [gpu.memory for gpu in gpus if gpu.memory is not None]
-    capability = [gpu.capability for gpu in gpus if gpu.capability is not None]
-    whole = len(gpus)
-    return {
-        "gpus": str(whole),
-        "gpu-memory": str(min(memory)) if len(memory) == whole > 0 else None if whole else "0",
-        "capability": "{}.{}".format(*min(capability))
-        if len(capability) == whole > 0
-        else None
-        if whole
-        else NOT_THERE,
-    }
+def _cuda(facts: Facts) -> str | None:
+    if isinstance(facts.torch, Unknown):
+        return None
+    return (facts.torch.cuda or NOT_THERE) if isinstance(facts.torch, Build) else NOT_THERE
+
+
+def _python(facts: Facts) -> str | None:
+    here = facts.interpreter
+    return here.version.split()[0] if isinstance(here, Interpreter) else None
+
+
+def _driver(facts: Facts) -> str | None:
+    if isinstance(facts.driver, Unknown):
+        return None
+    return (facts.driver.release or NOT_THERE) if isinstance(facts.driver, Driver) else NOT_THERE
+
+
+def _nccl(facts: Facts) -> str | None:
+    return facts.runtime.nccl or NOT_THERE if isinstance(facts.runtime, Runtime) else None
+
+
+def _shm(facts: Facts) -> str | None:
+    return str(facts.limits.shm or 0) if isinstance(facts.limits, Limits) else None
+
+
+def _gpus(facts: Facts) -> str | None:
+    return None if isinstance(facts.gpus, Unknown) else str(len(facts.gpus))
+
+
+def _gpu_memory(facts: Facts) -> str | None:
+    """Return the memory of the GPU that has least; None where one does not tell."""
+    if isinstance(facts.gpus, Unknown):
+        return None
+    told = [gpu.memory for gpu in facts.gpus if gpu.memory is not None]
+    return str(min(told, default=0)) if len(told) == len(facts.gpus) else None
+
+
+def _capability(facts: Facts) -> str | None:
+    """Return the capability of the GPU that has least; None where one does not tell."""
+    if isinstance(facts.gpus, Unknown):
+        return None
+    told = [gpu.capability for gpu in facts.gpus if gpu.capability is not None]
+    if len(told) < len(facts.gpus):
+        return None
+    return "{}.{}".format(*min(told)) if told else NOT_THERE
+
+
+_TOLD: Mapping[str, Callable[[Facts], str | None]] = {
+    "torch": _torch,
+    "cuda": _cuda,
+    "python": _python,
+    "driver": _driver,
+    "nccl": _nccl,
+    "shm": _shm,
+    "gpus": _gpus,
+    "gpu-memory": _gpu_memory,
+    "capability": _capability,
+}
+"""What the machine has, by the names of a policy: only what is required is looked at."""

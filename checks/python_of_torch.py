@@ -22,7 +22,6 @@ https://ipython.readthedocs.io/en/stable/install/kernel_install.html
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from torchdoctor import effects, places, steps, trials
 from torchdoctor.facts import (
@@ -111,7 +110,7 @@ def _patch_release(interpreter: Interpreter, since: str) -> Step:
         layer=Layer.ENVIRONMENT,
         cost=steps.REINSTALL,
         effect=effects.then(
-            effects.change(interpreter=replace(interpreter, version=since)),
+            effects.altered("interpreter", version=since),
             effects.settled("undefined-symbol", "dyld-symbol-missing"),
         ),
         bash=(f"conda install 'python>={since},<{minor}.999'",)

@@ -125,7 +125,6 @@ def _no_wheel(platform: Platform, key: str | None, facts: Facts) -> Finding:
     cure: tuple[Step, ...] = ()
     if platform.libc == "musl" and key:
         name += f" with musl ({platform.name or 'no glibc'})"
-        glibc = replace(platform, libc="glibc", libc_version="2.36", distribution="debian", like=())
         cure = (
             steps.by_hand(
                 "use-a-glibc-system",
@@ -133,7 +132,9 @@ def _no_wheel(platform: Platform, key: str | None, facts: Facts) -> Finding:
                 why="Wheels of torch are linked against glibc, which musl cannot stand in for.",
                 layer=Layer.RUNTIME,
                 cost=steps.ENVIRONMENT,
-                effect=effects.change(platform=glibc),
+                effect=effects.altered(
+                    "platform", libc="glibc", libc_version="2.36", distribution="debian", like=()
+                ),
             ),
         )
     return _finding(

@@ -39,7 +39,7 @@ from torchdoctor.facts import (
     Workers,
     items_of,
 )
-from torchdoctor.model import Commands, Effect, Evidence, Finding, Step
+from torchdoctor.model import Commands, Evidence, Finding, Step
 from torchdoctor.tables import containers
 
 FAMILY = "distributed"
@@ -61,7 +61,6 @@ def check(
     platform: Platform | Unknown,
     workers: tuple[Workers, ...] | Unknown,
     gpus: tuple[Gpu, ...] | Unknown,
-    facts: Facts,
 ) -> Iterator[Finding]:
     """Read who ran out of it, and how large it is."""
     size = limits.shm if isinstance(limits, Limits) else None
@@ -74,7 +73,7 @@ def check(
     said = full or (torn or bus if small else None)
     if said is None:
         if size is not None and isinstance(container, Container) and isinstance(limits, Limits):
-            step = _step(container, platform, facts)
+            step = _step(container, platform)
             if small:
                 yield from _before(limits, container, workers, gpus, step)
             elif size < (most := _at_most(items_of(gpus))):
@@ -89,7 +88,7 @@ def check(
         "error",
         f"{has} (/dev/shm): too little for NCCL and the workers of a DataLoader.",
         (*distributed.seen(full, torn, bus), *measured),
-        (_step(container, platform, facts),),
+        (_step(container, platform),),
         confidence="certain" if full and (small or said.name == "shm-no-space") else "likely",
     )
 
@@ -149,19 +148,12 @@ def _is_bus_error(values: Mapping[str, str]) -> bool:
     return values.get("exitcode") in ("-7", "135") or values.get("signal") == "BUS"
 
 
-def _effect(facts: Facts) -> Effect:
-    before = facts.limits if isinstance(facts.limits, Limits) else Limits()
-    larger = replace(before, shm=ENOUGH, shm_free=ENOUGH)
-
-    def effect(now: Facts) -> Facts:
-        return replace(now, limits=larger)
-
-    return effects.then(effects.settled(*MESSAGES), effect)
+def _larger(facts: Facts) -> Facts:
+    now = facts.limits if isinstance(facts.limits, Limits) else Limits()
+    return replace(facts, limits=replace(now, shm=ENOUGH, shm_free=ENOUGH))
 
 
-def _step(
-    container: Container | Unknown | None, platform: Platform | Unknown, facts: Facts
-) -> Step:
+def _step(container: Container | Unknown | None, platform: Platform | Unknown) -> Step:
     kind = container.kind if isinstance(container, Container) else ""
     options = [containers.option(kind, need, ENOUGH >> 30) for need in ("shm", "ipc", "gpus")]
     larger, shared, gpus = options
@@ -182,7 +174,7 @@ def _step(
     step = steps.restart_container(
         title,
         why="A container has 64 MB of /dev/shm unless it is told otherwise.",
-        effect=_effect(facts),
+        effect=effects.then(effects.settled(*MESSAGES), _larger),
         bash=bash,
         name="enlarge-shm",
     )

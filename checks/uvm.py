@@ -22,6 +22,7 @@ from torchdoctor.facts import (
     DeviceNode,
     Driver,
     Expectation,
+    Facts,
     Kernel,
     Platform,
     Runtime,
@@ -72,7 +73,7 @@ def check(
         f"The driver answers, but CUDA fails with an unknown error (999): {NODE}, which only CUDA"
         f" needs, {state}.",
         tuple(seen),
-        () if cpu else (_make(device_nodes) if missing else _reload(), _reboot()),
+        () if cpu else (_make() if missing else _reload(), _reboot()),
         confidence="certain" if missing else "likely",
     )
 
@@ -90,15 +91,20 @@ def _reload() -> Step:
     )
 
 
-def _make(nodes: tuple[DeviceNode, ...] | Unknown) -> Step:
-    have = items_of(nodes)
+def _made(facts: Facts) -> Facts:
+    """Return *facts* with the device file beside those that are there by then."""
+    others = (node for node in items_of(facts.device_nodes) if node.path != NODE)
+    return effects.change(device_nodes=(*others, DeviceNode(NODE, allowed=True)))(facts)
+
+
+def _make() -> Step:
     return steps.by_hand(
         "make-nvidia-uvm",
         f"Load nvidia_uvm and make {NODE}",
         why="CUDA may not make the device file without admin rights.",
         layer=Layer.DRIVER,
         cost=-steps.SMALL,
-        effect=effects.change(device_nodes=(*have, DeviceNode(NODE, allowed=True))),
+        effect=_made,
         bash=("sudo nvidia-modprobe -u -c=0",),
         admin=True,
     )

@@ -117,8 +117,9 @@ def _of_versions(
     need = table.needs(release) if release else None
     has = dlls.runtime(windows)
     failed = dlls.told(symptoms, trial, "1114", "126")
-    old = bool(need and has and has.version and need.lacks(has.version))
-    unsure = bool(need and has and has.version and not old and not need.is_met(has.version))
+    judged = bool(need and has and has.version and not dlls.is_own(has))
+    old = bool(judged and need and has and has.version and need.lacks(has.version))
+    unsure = bool(judged and need and has and not old and not need.is_met(has.version or ""))
     if need and has and has.version and old:
         where = has.path or "a list of programs"
         yield Finding(

@@ -50,7 +50,11 @@ def cure(check: Check) -> Planner:
     def make(**known: object) -> Plan:
         facts = Facts(**known)  # type: ignore[arg-type]
         checks = {check.name: check}
-        return plan.make(checks, facts, run(checks, facts))
+        outcomes = run(checks, facts)
+        made = plan.make(checks, facts, outcomes)
+        crashed = [o.reason for o in (*outcomes, *made.outcomes) if o.status == "crashed"]
+        assert crashed == []
+        return made
 
     return make
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import pytest
 
 from tests import plan_worlds
 from torchdoctor import plan, standing
-from torchdoctor.facts import Facts
+from torchdoctor.facts import DeviceNode, Distribution, Facts, Toolkit, Unknown
 from torchdoctor.model import Finding, Outcome, Plan, Step, verdict
 from torchdoctor.replay import Replay
 from torchdoctor.run import run
@@ -175,6 +176,68 @@ def _in_another_order(facts: Facts, made: Plan, number: int) -> str:
     one = [s.step.name for s in made.steps], said(made.remaining)
     other = [s.step.name for s in again.steps], said(again.remaining)
     return "" if one == other else f"another order of checks: {one[0]} and {other[0]}"
+
+
+PARTS: dict[str, dict[str, object]] = {
+    "platform": {"kernel": "later"},
+    "cpu": {"model": "later"},
+    "limits": {"cpus": 77.5},
+    "driver": {"source": "later"},
+    "peers": {"iommu": "later"},
+    "interpreter": {"prefix": "later"},
+    "windows": {"longest": 77},
+    "linux": {"glibc": "later"},
+}
+"""A part of each fact that no step is for, with a value that no test knows."""
+MORE: dict[str, tuple[object, ...]] = {
+    "device_nodes": (DeviceNode("/dev/later", allowed=True),),
+    "toolkits": (Toolkit("9.9", "/later"),),
+    "distributions": (Distribution("later", "1", ""),),
+}
+
+
+def changed(facts: Facts) -> Facts:
+    """Return *facts* as a step before may have left them: each in a part, or with one more."""
+    now: dict[str, object] = {}
+    for name, parts in PARTS.items():
+        if (fact := getattr(facts, name)) is not None and not isinstance(fact, Unknown):
+            now[name] = replace(fact, **parts)
+    for name, more in MORE.items():
+        if isinstance(fact := getattr(facts, name), tuple):
+            now[name] = (*fact, *more)
+    if not isinstance(facts.variables, Unknown):
+        now["variables"] = {**facts.variables, "LATER": "1"}
+    return replace(facts, **now)  # type: ignore[arg-type] # fields of Facts
+
+
+def lost(before: Facts, after: Facts) -> Iterator[str]:
+    """Yield the facts that no longer have what was *changed* before, and are known."""
+    for name, parts in PARTS.items():
+        had, has = getattr(before, name), getattr(after, name)
+        for part, value in parts.items():
+            here = getattr(has, part, Unknown())
+            if getattr(had, part, None) == value and not isinstance(here, Unknown):
+                yield from [name] * (here != value)
+    if before.interpreter is not after.interpreter:
+        return  # another environment has other packages
+    for name, more in MORE.items():
+        had, has = getattr(before, name), getattr(after, name)
+        if isinstance(had, tuple) and isinstance(has, tuple) and not {*more} <= {*has}:
+            yield name
+    had, has = before.variables, after.variables
+    if isinstance(had, Mapping) and isinstance(has, Mapping) and "LATER" not in has:
+        yield "variables"
+
+
+def test_a_step_takes_nothing_back_that_an_earlier_one_has_changed() -> None:
+    took = set()
+    for name, known in plan_worlds.faults():
+        facts = Facts(**known)  # type: ignore[arg-type] # fields of Facts
+        (outcome,) = run({name: plan_worlds.CHECKS[name]}, facts)
+        before = changed(facts)
+        steps = (step for finding in outcome.findings for step in finding.steps)
+        took |= {(name, s.name, fact) for s in steps for fact in lost(before, s.effect(before))}
+    assert not took
 
 
 def look_at(numbers: range) -> None:

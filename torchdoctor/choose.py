@@ -13,11 +13,11 @@ Where none fits, what excludes them all is told, and the smallest thing to give 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from itertools import combinations
 from operator import attrgetter
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from packaging.utils import canonicalize_name
 
@@ -40,6 +40,8 @@ from torchdoctor.values import dataclass
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
+_T = TypeVar("_T")
+_Wished = TypeVar("_Wished", bound=Hashable)
 Accelerator = builds.Kind
 Candidate = tuple[str, builds.Build]
 _Expected = tuple[Literal["cpu", "cuda", "rocm", "xpu", "mps"] | None, str | None, int | None]
@@ -56,6 +58,8 @@ _ASKED = (
 of the machine is another.
 """
 _asked_of = attrgetter(*_ASKED)
+KEPT = 512
+"""So many answers are remembered."""
 FEW = 3
 """So many builds are named one by one."""
 
@@ -134,19 +138,38 @@ def choose(
         return None
     public = release.partition("+")[0] if release else ""
     wish = Wish(public, accelerator, python, beside=False, keep=True)
-    said = facts.expectation
-    expected = said.accelerator, said.cuda_at_least, said.gpus_at_least
-    return _chosen(wish, expected, *_asked_of(facts))
+    return _chosen(facts, wish)
 
 
-@functools.lru_cache(512)
-def _chosen(wish: Wish, expected: _Expected, *asked: object) -> Choice | None:
-    """Return the best set for what is *asked* of a machine, in the order of ``_ASKED``.
+def remembered(made: Callable[[Facts, _Wished], _T]) -> Callable[[Facts, _Wished], _T]:
+    """Return *made*, which looks at no facts but those of ``_ASKED``, such that it asks once.
 
-    Most steps leave all of it as it is, and a plan asks again after each.
+    Most steps leave all of them as they are, and a plan asks again after each.
     """
-    known = dict(zip(_ASKED, asked, strict=True))
-    facts = Facts(**known, expectation=Expectation(*expected))  # type: ignore[arg-type] # fields of Facts
+
+    @functools.lru_cache(KEPT)
+    def of_values(wished: _Wished, expected: _Expected, *asked: object) -> _T:
+        known = dict(zip(_ASKED, asked, strict=True))
+        facts = Facts(**known, expectation=Expectation(*expected))  # type: ignore[arg-type] # fields of Facts
+        return made(facts, wished)
+
+    same: dict[object, tuple[object, _T]] = {}
+
+    def of_facts(facts: Facts, wished: _Wished) -> _T:
+        said, asked = facts.expectation, _asked_of(facts)
+        key = wished, id(said), *map(id, asked)
+        if key not in same:  # to take the hash of them all takes longer than most of the rest
+            if len(same) > KEPT:
+                same.clear()
+            expected = said.accelerator, said.cuda_at_least, said.gpus_at_least
+            same[key] = (said, asked), of_values(wished, expected, *asked)  # with them: ids stay
+        return same[key][1]
+
+    return of_facts
+
+
+@remembered
+def _chosen(facts: Facts, wish: Wish) -> Choice | None:
     return _best(facts, wish, rather=("companion",))
 
 

@@ -30,6 +30,7 @@ from torchdoctor.tables import windows as table
 from torchdoctor.values import dataclass
 
 MSVCP = "msvcp140.dll"
+_OWN = ("application", "package", "path")
 ALIKE = {"998": "1114"}
 """An access violation while a DLL starts is 1114 on Windows and 998 under Wine."""
 _FROZEN = re.compile(
@@ -175,6 +176,11 @@ def runtime(windows: Windows | Unknown | None) -> DllFile | None:
     if isinstance(windows.registered, Unknown) or "x64" not in windows.registered:
         return None
     return DllFile("", windows.registered["x64"], "registered")
+
+
+def is_own(file: DllFile | None) -> bool:
+    """Tell whether *file* is a program's or a package's own copy, which no installer replaces."""
+    return file is not None and file.role in _OWN
 
 
 def _taken(windows: Windows) -> DllFile | None:

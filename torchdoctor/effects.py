@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from operator import attrgetter
 from types import MappingProxyType
+from typing import Any
 
 from torchdoctor.facts import (
     AllReduce,
@@ -164,6 +165,26 @@ def change(**fields: object) -> Effect:
         return but(facts, _untried(facts) | fields)
 
     return effect
+
+
+def turned(name: str, how: Callable[[Any], object]) -> Effect:
+    """Return the effect of *how* on the fact *name* as it is by then, also after other steps.
+
+    What is not known, or is not there, stays so; what was tried is open again.
+    """
+
+    def effect(facts: Facts) -> Facts:
+        now = getattr(facts, name)
+        if now is None or isinstance(now, Unknown):
+            return untried(facts)
+        return but(facts, _untried(facts) | {name: how(now)})
+
+    return effect
+
+
+def altered(name: str, /, **fields: object) -> Effect:
+    """Return the effect of the fact *name* taking these values in its fields, and in no other."""
+    return turned(name, lambda now: replace(now, **fields))
 
 
 def driver_becomes(release: str | None, cuda: str | None) -> Effect:

@@ -57,7 +57,10 @@ def _best(world: World, start: State, known: State | None = None) -> State:
     for found in _search(world, start):
         end = _shortest(world, start, _finished(world, found), best)
         while (more := _finished(world, end)) is not end:  # for one that was left out, another may
-            end = _shortest(world, start, more, best)
+            other = _shortest(world, start, more, best)
+            if other.worth >= end.worth:  # the steps in order may do less than they did as found
+                break
+            end = other
         best = min(best or end, end, key=lambda state: state.worth)
     assert best
     worse = None if best is known else _brings(world, start, best)

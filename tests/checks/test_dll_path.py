@@ -1,6 +1,15 @@
 import pytest
 
-from tests.checks.make import build, dll_load, imported, interpreter, lacks, system, windows
+from tests.checks.make import (
+    build,
+    dll_error,
+    dll_load,
+    imported,
+    interpreter,
+    lacks,
+    system,
+    windows,
+)
 from tests.conftest import Judge, Planner
 from torchdoctor.facts import Conda, CondaPackage, DllFile, DllLoad, Unknown
 
@@ -54,3 +63,48 @@ def test_what_resolves_by_path_only_is_a_note(judge: Judge) -> None:
 def test_dlls_must_be_known(judge: Judge) -> None:
     assert judge(**HERE, windows=Unknown("no record")).status == "unknown"
     assert judge(**HERE, windows=None).status == "clear"
+
+
+# ---- versions, where no DLL was tried ----
+
+
+def beside(version: str, role: str = "application") -> dict[str, object]:
+    there = (
+        DllFile(r"C:\Windows\System32\msvcp140.dll", "14.44.1", "system32"),
+        DllFile(BESIDE, version, role),
+    )
+    return {**HERE, "windows": system(Unknown(), copies=there), "symptoms": ()}
+
+
+def test_an_old_copy_of_a_program_is_replaced_by_no_redistributable(
+    judge: Judge, cure: Planner
+) -> None:
+    (finding,) = judge(**beside("14.29.1")).findings
+    assert (finding.name, finding.severity) == ("path-dll-conflict", "warning")
+    assert f"{BESIDE} is 14.29.1" in finding.summary
+    assert [step.name for step in finding.steps] == ["use-own-environment"]
+    assert cure(**beside("14.29.1")).verdict == "healthy"
+
+
+def test_the_message_makes_it_an_error(judge: Judge) -> None:
+    seen = (dll_error("1114", "c10.dll"),)
+    (finding,) = judge(**beside("14.29.1") | {"symptoms": seen}).findings
+    assert (finding.severity, finding.confidence) == ("error", "certain")
+    (unsure,) = judge(**beside("14.37.1") | {"symptoms": seen}).findings
+    assert (unsure.severity, unsure.confidence) == ("error", "possible")
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        beside("14.44.1"),
+        beside("14.37.1"),
+        beside("14.29.1", "system32"),
+        beside("14.29.1") | {"torch": build("2.8.0+cpu")},
+        beside("14.29.1") | {"trial": imported()},
+    ],
+)
+def test_a_copy_that_will_do_or_the_system_s_own_is_quiet(
+    judge: Judge, known: dict[str, object]
+) -> None:
+    assert judge(**known).status == "clear"

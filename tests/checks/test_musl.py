@@ -54,5 +54,10 @@ def test_a_program_of_alpine_that_lacks_a_library_is_not_torch(judge: Judge) -> 
 
 
 def test_another_image_cures(cure: Planner) -> None:
-    assert cure(symptoms=(GOMP,), platform=ALPINE).verdict == "healthy"
-    assert cure(symptoms=(LOADER,)).verdict == "healthy"
+    for known in ({"platform": ALPINE}, {}):
+        for said in (GOMP, LOADER):
+            plan = cure(symptoms=(said,), **known)
+            assert (plan.verdict, [s.step.name for s in plan.steps]) == (
+                "healthy",
+                ["take-glibc-image"],
+            )

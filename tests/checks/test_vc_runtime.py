@@ -200,12 +200,22 @@ def test_another_file_than_the_one_worked_out_makes_it_possible_only(judge: Judg
 
 
 def test_the_loaded_file_is_the_runtime_of_the_process(judge: Judge) -> None:
-    both = copies(("system32", "14.44.1"), ("application", "14.29.1"))
-    old = system(copies=both, loaded=(r"C:\application\msvcp140.dll",))
+    both = copies(("system32", "14.29.1"), ("application", "14.44.1"))
+    old = system(copies=both, loaded=(r"C:\system32\msvcp140.dll",))
     (finding,) = judge(**HERE, windows=old, symptoms=()).findings
     assert "is 14.29.1" in finding.summary
-    new = system(copies=both, loaded=(r"C:\system32\msvcp140.dll",))
+    new = system(copies=both, loaded=(r"C:\application\msvcp140.dll",))
     assert judge(**HERE, windows=new, symptoms=()).status == "clear"
+
+
+def test_a_copy_of_a_program_is_nothing_that_the_redistributable_mends(judge: Judge) -> None:
+    both = copies(("system32", "14.44.1"), ("application", "14.29.1"))
+    for loaded in ((), (r"C:\application\msvcp140.dll",)):
+        old = system(copies=both, loaded=loaded or Unknown())
+        seen = (dll_error("1114", "c10.dll"),)
+        assert judge(**HERE, windows=old, symptoms=seen).status == "clear"
+        between = system(copies=copies(("application", "14.37.1")), loaded=loaded or Unknown())
+        assert judge(**HERE, windows=between, symptoms=seen).status == "clear"
 
 
 # ---- the cure ----

@@ -114,7 +114,8 @@ def filled(desk: Desk) -> Desk:
         assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
     # A machine on which something is wrong: what is read from a snapshot is that machine's.
     sick = Desk(desk.folder, environments.bare(desk.folder / "sick"))
-    assert sick.run("torchdoctor collect --python sick -o snapshot.json").returncode == 0
+    for name in ("snapshot.json", "sick.zip"):
+        assert sick.run(f"torchdoctor collect --python sick -o {name}").returncode == 0
     return desk
 
 

@@ -66,7 +66,12 @@ def _build(require: Mapping[str, str], facts: Facts) -> Cure:
 
 def _choice(require: Mapping[str, str], facts: Facts, python: str | None = None) -> Choice | str:
     """Return the build that meets what *require* says of torch and CUDA, or why there is none."""
-    torch, cuda = require.get("torch", ""), require.get("cuda", "")
+    return _chosen(facts, (require.get("torch", ""), require.get("cuda", ""), python))
+
+
+@choose.remembered
+def _chosen(facts: Facts, asked: tuple[str, str, str | None]) -> Choice | str:
+    torch, cuda, python = asked
     kind: choose.Accelerator | None = "cuda" if cuda else None
     refused: Refusal | None = None
     some = False
