@@ -78,7 +78,9 @@ def run() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
-    atexit._run_exitfuncs()  # noqa: SLF001 - children are ended, temporary folders go
+    if child := sys.modules.get("torchdoctor.child"):
+        child.end_all()  # before the temporary folders go, into which they may write
+    atexit._run_exitfuncs()  # noqa: SLF001 - which the line after leaves no other chance
     os._exit(code)
 
 
