@@ -31,7 +31,7 @@ def test_every_data_file_is_shipped() -> None:
     data = PROJECT["tool"]["setuptools"]["package-data"]
     for top in ("torchdoctor", "checks", "windows"):
         for path in (ROOT / top).rglob("*"):
-            if path.is_file() and path.suffix not in {".py", ".pyc"}:
+            if path.is_file() and path.suffix != ".py" and "__pycache__" not in path.parts:
                 folder = path.parent.relative_to(ROOT).as_posix()
                 package = MAPPED.get(folder, folder).replace("/", ".")
                 assert any(path.match(pattern) for pattern in data.get(package, ())), path

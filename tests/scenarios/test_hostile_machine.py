@@ -86,22 +86,24 @@ def scene(tmp_path: Path, code: str) -> Scene:
     return Scene(tmp_path, environment)
 
 
-def in_time(machine: Scene, *arguments: str) -> doctor.Answer:
+def in_time(machine: Scene, *arguments: str, deadline: float = DEADLINE) -> doctor.Answer:
     """Return the doctor's answer; it came in time, and left nothing running."""
     start = time.monotonic()
     answer = doctor.check(
-        machine, "--timeout", str(DEADLINE), *arguments, deadline=DEADLINE + 10 * SLACK
+        machine, "--timeout", str(deadline), *arguments, deadline=deadline + 10 * SLACK
     )
     seconds = time.monotonic() - start
     assert machine.left() == []
-    assert seconds < DEADLINE + SLACK
+    assert seconds < deadline + SLACK
     return answer
 
 
 @pytest.mark.parametrize("what", HOSTILE)
 def test_a_torch_that_misbehaves_is_reported_in_time(tmp_path: Path, what: str) -> None:
     code, word = HOSTILE[what]
-    answer = in_time(scene(tmp_path, code))
+    # What ends by itself has time to, also on a machine with other things to do.
+    deadline = DEADLINE if word == "did not" else 5 * DEADLINE
+    answer = in_time(scene(tmp_path, code), deadline=deadline)
     said = "\n".join(answer.evidence(f["name"]) for f in answer.findings)
     if word is None:
         assert answer.faults == []
