@@ -89,6 +89,7 @@ FINDS = frozenset(
     {
         ".venv/bin/torchdoctor check error.log",
         "torchdoctor check snapshot.json",
+        "torchdoctor compare *.zip --format html -o desk.html",
         "cat error.log | torchdoctor check -",
         "torchdoctor lint train.py src/",
         "torchdoctor check --expect 'cuda>=12.6'",
