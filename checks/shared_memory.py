@@ -115,12 +115,16 @@ def _before(
         "warning",
         f"This {container.kind} container has {size >> 20} MiB{whose} of shared memory (/dev/shm)"
         f"{left}: too little for {who}.",
-        (
-            Evidence("limits.shm", f"{size >> 20} MiB", "/dev/shm"),  # noqa: S108 - a name
-            Evidence("container.kind", container.kind, "the system"),
-        ),
+        _measured(size, container),
         (step,),
         confidence="likely",
+    )
+
+
+def _measured(size: int, container: Container) -> tuple[Evidence, ...]:
+    return (
+        Evidence("limits.shm", f"{size >> 20} MiB", "/dev/shm"),  # noqa: S108 - a name
+        Evidence("container.kind", container.kind, "the system"),
     )
 
 
@@ -135,10 +139,7 @@ def _perhaps(size: int, most: int, container: Container, step: Step) -> Finding:
         "note",
         f"NCCL may take up to {most >> 20} MiB of shared memory (/dev/shm) for the GPUs here, and "
         f"this {container.kind} container has {size >> 20} MiB.",
-        (
-            Evidence("limits.shm", f"{size >> 20} MiB", "/dev/shm"),  # noqa: S108 - a name
-            Evidence("container.kind", container.kind, "the system"),
-        ),
+        _measured(size, container),
         (step,),
         confidence="possible",
     )
