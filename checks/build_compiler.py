@@ -176,12 +176,9 @@ def _number(one: Compiler) -> int:
 
 def _refused(name: str, one: Compiler, nvcc: Toolkit, newest: int, tools: BuildTools) -> Finding:
     there = f"g++-{newest}" in tools.found
-    older = Compiler(f"g++-{newest}", f"g++-{newest}", one.kind, str(newest), "CXX")
-    if one.kind == "msvc":
-        older = Compiler(one.command, one.path, "msvc", f"{newest // 100}.{newest % 100}.0")
-    effect = effects.then(
-        building.becomes(cxx=older, cc=older), effects.settled("host-compiler-refused")
-    )
+    windows = one.kind == "msvc"
+    release = f"{newest // 100}.{newest % 100}.0" if windows else str(newest)
+    other = None if one.kind == "gcc" else Compiler(one.command, one.path, one.kind, release)
     return Finding(
         "host-compiler-too-new",
         "error",
@@ -191,13 +188,5 @@ def _refused(name: str, one: Compiler, nvcc: Toolkit, newest: int, tools: BuildT
             Evidence(f"build_tools.{name}", f"{one.kind} {one.version}", one.path or one.command),
             Evidence("build_tools.nvcc", str(nvcc.release), nvcc.path or nvcc.source),
         ),
-        (
-            steps.compiling.older_compiler(
-                str(newest),
-                windows=one.kind == "msvc",
-                effect=effect,
-                there=there,
-                kind=one.kind,
-            ),
-        ),
+        (steps.compiling.older_compiler(str(newest), windows=windows, there=there, becomes=other),),
     )

@@ -35,7 +35,7 @@ from torchdoctor.facts import (
     Unknown,
     items_of,
 )
-from torchdoctor.model import CannotTell, Effect, Evidence, Finding, Step
+from torchdoctor.model import CannotTell, Evidence, Finding, Step
 
 FAMILY = "system"
 FINDS = ("nvcc-missing", "toolkit-mismatch")
@@ -85,13 +85,12 @@ def check(
 
 
 def _said(said: Symptom, cuda: str | None) -> Finding:
-    effect = effects.settled(NAME)
     return Finding(
         "nvcc-missing",
         "error",
         "No nvcc is found, so no CUDA code can be compiled; torch brings none along.",
         (Evidence("symptoms", said.text.strip()[:300], said.source),),
-        (steps.compiling.toolkit(cuda, effect=effect),),
+        (steps.compiling.toolkit(cuda),),
         because_of=("cpu-only-build",),
     )
 
@@ -172,11 +171,4 @@ def _steps(wants: str, toolkits: tuple[Toolkit, ...] | Unknown, target: str = ""
             cured = effects.then(step.effect, building.becomes(nvcc=one, home=one.path))
             yield steps.compiling.with_effect(step, cured)
             break
-    new = Toolkit(wants, f"/usr/local/cuda-{wants}")
-    effect = effects.then(building.becomes(nvcc=new, home=new.path), _instead(new))
-    yield steps.compiling.toolkit(wants, effect=effect)
-
-
-def _instead(new: Toolkit) -> Effect:
-    """Return the effect of a toolkit that is found before all others."""
-    return lambda facts: effects.change(toolkits=(new, *items_of(facts.toolkits)))(facts)
+    yield steps.compiling.toolkit(wants)

@@ -85,6 +85,4 @@ def _older(values: Mapping[str, str], platform: Platform | Unknown) -> Step:
     major = major if major.isdigit() else ""
     if major and values.get("cuda"):  # torch names the first that is refused
         major = str(int(major) - 1)
-    return steps.compiling.older_compiler(
-        major, windows=windows, effect=effects.settled("host-compiler-refused")
-    )
+    return steps.compiling.older_compiler(major, windows=windows)

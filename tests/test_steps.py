@@ -10,7 +10,7 @@ import pytest
 
 from tests.checks import make
 from torchdoctor import choose, distributed_steps, steps
-from torchdoctor.facts import Facts
+from torchdoctor.facts import Compiler, Facts, Toolkit
 
 LINUX = Facts(platform=make.linux())
 
@@ -66,6 +66,22 @@ def test_where_the_system_is_not_known_the_installer_that_is_there_is_taken(
     wanted = {"apt-get": "install -y one", "dnf": "install -y two", "apk": "add three"}
     said = done.stdout.splitlines()
     assert said[-1:] == ([f"sudo {there} {wanted[there]}"] if there else [])
+
+
+def test_a_compiler_or_a_toolkit_is_there_whoever_asked_for_it() -> None:
+    said = tuple(make.symptom(n, "log") for n in ("host-compiler-refused", "nvcc-not-found"))
+    facts = Facts(build_tools=make.tools(), toolkits=(), symptoms=said)
+    gcc = Compiler("g++-12", "g++-12", "gcc", "12", "CXX")
+    after = steps.compiling.older_compiler("12", windows=False).effect(facts)
+    assert after.symptoms == said[1:]
+    assert after.build_tools == replace(make.tools(), cxx=gcc, cc=gcc)
+    new = Toolkit("12.1", "/usr/local/cuda-12.1")
+    after = steps.compiling.toolkit("12.1").effect(facts)
+    assert after.symptoms == said[:1]
+    assert after.toolkits == (new,)
+    assert after.build_tools == replace(make.tools(), nvcc=new, home=new.path)
+    unknown = steps.compiling.toolkit(None).effect(facts)
+    assert (unknown.build_tools, unknown.toolkits) == (facts.build_tools, ())
 
 
 def test_a_cpu_build_that_is_a_guess_says_so() -> None:

@@ -17,6 +17,7 @@ from torchdoctor.facts import (
     Runtime,
     Toolkit,
     Unknown,
+    items_of,
 )
 from torchdoctor.model import Effect
 from torchdoctor.values import dataclass
@@ -148,6 +149,16 @@ def becomes(**fields: object) -> Effect:
             return facts
         tools = replace(facts.build_tools, **fields)  # type: ignore[arg-type] # names of its fields
         return replace(facts, build_tools=tools)
+
+    return effect
+
+
+def with_toolkit(new: Toolkit) -> Effect:
+    """Return the effect of a toolkit that is found before all others."""
+
+    def effect(facts: Facts) -> Facts:
+        facts = becomes(nvcc=new, home=new.path)(facts)
+        return replace(facts, toolkits=(new, *items_of(facts.toolkits)))
 
     return effect
 

@@ -114,11 +114,11 @@ def test_an_nvcc_newer_than_the_tables_tells_itself_what_it_knows(judge: Judge) 
 
 
 def test_a_toolkit_brought_cures(cure: Planner) -> None:
-    for facts in (
-        make.to_build(build_tools=WITHOUT),
-        with_nvcc("12.4", "2.13.0+cu130"),
-        with_nvcc("12.4", "2.10.0+cu128", RTX_5090),
-        make.to_build(build_tools=NOT_COLLECTED, toolkits=(Toolkit("11.8", ""),)),
+    for release, facts in (
+        ("13-0", make.to_build(build_tools=WITHOUT)),
+        ("13-0", with_nvcc("12.4", "2.13.0+cu130")),
+        ("12-8", with_nvcc("12.4", "2.10.0+cu128", RTX_5090)),
+        ("13-0", make.to_build(build_tools=NOT_COLLECTED, toolkits=(Toolkit("11.8", ""),))),
     ):
         plan = cure(**facts)
-        assert (plan.verdict, plan.steps[0].step.name) == ("healthy", "name-fitting-toolkit")
+        assert (plan.verdict, plan.steps[0].step.name) == ("healthy", f"name-toolkit-{release}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from torchdoctor import effects, installers, shells
-from torchdoctor.facts import Facts
+from torchdoctor import building, effects, installers, shells
+from torchdoctor.facts import Compiler, Facts, Toolkit
 from torchdoctor.model import Commands, Effect, Layer, Step
 from torchdoctor.scale import COMPANION, SMALL
 from torchdoctor.steps.system import by_hand, system_install
@@ -47,23 +47,28 @@ def compiler(facts: Facts, *, windows: bool, effect: Effect) -> Step:
 
 
 def older_compiler(
-    major: str, *, windows: bool, effect: Effect, there: bool = False, kind: str = "gcc"
+    major: str, *, windows: bool, there: bool = False, becomes: Compiler | None = None
 ) -> Step:
     """Return the step that has a build done by gcc *major*, beside the present one.
 
-    *major* is empty where no number is known; *there* says that it is installed.
+    *major* is empty where no number is known; *there* says that it is installed. *becomes* is
+    another compiler than gcc, as it then is.
     """
+    kind = becomes.kind if becomes else "gcc"
+    numbered = bool(major) and not windows and kind == "gcc"
+    older = Compiler(f"g++-{major}", f"g++-{major}", "gcc", major, "CXX") if numbered else becomes
+    known = building.becomes(cxx=older, cc=older) if older else effects.untried
     step = by_hand(
-        "use-older-compiler",
+        f"use-gcc-{major}" if numbered else "use-older-compiler",
         "Install a Visual Studio release that this CUDA takes, and build from its prompt"
         if windows
         else f"Build with an older {kind} beside the present one",
         why="The compiler only has to be older for this one build.",
         layer=Layer.ENVIRONMENT,
         cost=SMALL,
-        effect=effect,
+        effect=effects.then(known, effects.settled("host-compiler-refused")),
     )
-    if windows or not major or kind != "gcc":
+    if not numbered:
         return step
     install = Commands(bash=() if there else (f"sudo apt-get install -y gcc-{major} g++-{major}",))
     names = (
@@ -79,7 +84,7 @@ def newer_compiler(first: int, *, effect: Effect, there: str = "") -> Step:
     """Return the step that has a build done by gcc *first* or newer; *there* is one, if any is."""
     major = there or str(first)
     step = by_hand(
-        "use-newer-compiler",
+        f"use-gcc-{first}-or-newer",
         f"Install gcc {first} or newer beside the present one (Debian, Ubuntu: g++-{first}; RHEL:"
         " gcc-toolset; conda: gxx), and name it by CC and CXX",
         why="Each torch compiles with the C++ of its time.",
@@ -93,17 +98,20 @@ def newer_compiler(first: int, *, effect: Effect, there: str = "") -> Step:
     return replace(step, commands=Commands(bash=said.bash if there else ()))
 
 
-def toolkit(wants: str | None, *, effect: Effect = effects.untried) -> Step:
+def toolkit(wants: str | None) -> Step:
     """Return the step that brings a CUDA toolkit of the release *wants*, and names it."""
+    folder = f"/usr/local/cuda-{wants}" if wants else "/usr/local/cuda"
+    effect = effects.then(effects.untried, effects.settled("nvcc-not-found"))
+    if wants:
+        effect = effects.then(building.with_toolkit(Toolkit(wants, folder)), effect)
     step = by_hand(
-        "name-fitting-toolkit",
+        f"name-toolkit-{wants.replace('.', '-')}" if wants else "name-fitting-toolkit",
         f"Install a CUDA {wants or '12.8 or newer'} toolkit and name it for this build",
         why="nvcc has to be of the CUDA that torch was built with; the driver is not concerned.",
         layer=Layer.ENVIRONMENT,
         cost=COMPANION,
         effect=effect,
     )
-    folder = f"/usr/local/cuda-{wants}" if wants else "/usr/local/cuda"
     return replace(step, commands=shells.assign("CUDA_HOME", folder))
 
 
