@@ -175,7 +175,7 @@ def _chosen(facts: Facts, wish: Wish) -> Choice | None:
 
 def decide(facts: Facts, wish: Wish) -> Choice | Refusal:
     """Return the newest set that does justice to *facts* and *wish*, or why there is none."""
-    return _best(facts, wish) or _of_jetpack(facts, wish) or _refusal(facts, wish)
+    return _best(facts, wish) or of_jetpack(facts, wish) or _refusal(facts, wish)
 
 
 def with_python(facts: Facts, release: str | None = None) -> tuple[str, Choice] | None:
@@ -183,16 +183,27 @@ def with_python(facts: Facts, release: str | None = None) -> tuple[str, Choice] 
 
     *release* is a torch release that must be kept.
     """
+    return _with_python(facts, release)
+
+
+@remembered
+def _with_python(facts: Facts, release: str | None) -> tuple[str, Choice] | None:
     unknown = isinstance(facts.platform, Unknown)
     key = constraints.key_of(facts) or (constraints.ANY_PLATFORM if unknown else "")
     if choose(replace(facts, interpreter=NOT_COLLECTED), release=release) is None:
         return None  # something else than the Python stands in the way
-    known = {p for r in releases.torch_releases() for p in r.pythons.get(key, ())}
-    plain = [p for p in known if p.replace(".", "").isdigit()]
-    for python in sorted(plain, key=constraints.numbers, reverse=True):
+    for python in _pythons(key):
         if choice := choose(facts, python=python, release=release):
             return python, choice
     return None
+
+
+@functools.cache
+def _pythons(key: str) -> tuple[str, ...]:
+    """Return the Pythons that any release was published for on a platform, the newest first."""
+    known = {p for r in releases.torch_releases() for p in r.pythons.get(key, ())}
+    plain = [p for p in known if p.replace(".", "").isdigit()]
+    return tuple(sorted(plain, key=constraints.numbers, reverse=True))
 
 
 def at(facts: Facts, release: str, tag: str) -> Choice:
@@ -205,6 +216,12 @@ def python_fits(facts: Facts, release: str) -> bool:
     if isinstance(facts.interpreter, Unknown):
         return True
     return constraints.has_python(release, constraints.key_of(facts), facts.interpreter.tag)
+
+
+def fitting(facts: Facts, wish: Wish) -> Iterator[tuple[str, str]]:
+    """Yield the release and the tag of every build that fits, the best first."""
+    asked = constraints.of(facts, wish)
+    yield from ((release, build.tag) for release, build in _candidates(facts, wish, asked))
 
 
 def alternatives(facts: Facts, wish: Wish, choice: Choice) -> tuple[str, ...]:
@@ -251,7 +268,9 @@ def _candidates(facts: Facts, wish: Wish, asked: Sequence[Constraint] = ()) -> I
         bent = build.kind == "rocm" and constraints.override(facts, release, build.tag) is not None
         return (not there, bent, not in_full, order, build.tag)
 
-    known = [r.version for r in releases.torch_releases()]
+    one = releases.torch_release(wish.torch.partition("+")[0])
+    held = one is not None and any(constraint.name == "torch" for constraint in asked)
+    known = [one.version] if one and held else [r.version for r in releases.torch_releases()]
     for release in sorted(known, key=lambda version: now is None or version != now.public):
         listed = [b for b in builds.installable(release, key) if _admitted(asked, release, b)]
         yield from (
@@ -318,7 +337,7 @@ def _beside(asked: Requirement, found: constraints.Version) -> Beside:
     )
 
 
-def _of_jetpack(facts: Facts, wish: Wish) -> Choice | None:
+def of_jetpack(facts: Facts, wish: Wish) -> Choice | None:
     """Return NVIDIA's own wheels for a Jetson that the ordinary ones do not fit."""
     row = constraints.jetpack(facts)
     kind = wish.accelerator or constraints.wanted(facts)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from torchdoctor import __version__
-from torchdoctor.compare.rows import NONE, NOT_TOLD, THERE, rows
+from torchdoctor.compare.rows import NONE, NOT_TOLD, RENAMED, THERE, rows
 from torchdoctor.facts import Facts
 from torchdoctor.model import DoctorError, Severity
 from torchdoctor.tables import load
@@ -21,6 +21,10 @@ SCHEMA = "torchdoctor.lock/1"
 LARGEST = 4 << 20
 """Bytes of a lock file; one has a few kilobytes."""
 How = Literal["same", "minor", "least", "kinds"]
+FIELDS = {said: name for name, said in RENAMED.items()}
+KEPT = 128
+_known: dict[tuple[object, ...], tuple[object, Mapping[str, str]]] = {}
+"""What parts of facts told, beside these parts; at most ``KEPT``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +106,21 @@ def untold(locked: Mapping[str, str], facts: Facts) -> tuple[str, ...]:
 
 def _told(locked: Mapping[str, str], facts: Facts) -> dict[str, str]:
     """Return what *facts* tell of the parts that *locked* is about."""
-    return dict(rows(facts, {fact.partition(".")[0] for fact in locked}))
+    told: dict[str, str] = {}
+    for part in dict.fromkeys(fact.partition(".")[0] for fact in locked):
+        told |= _of_part(facts, part)
+    return told
+
+
+def _of_part(facts: Facts, part: str) -> Mapping[str, str]:
+    """Return what *facts* tell of *part*: a plan asks again after steps that leave most of them."""
+    now = getattr(facts, FIELDS.get(part, part), None), facts.interpreter
+    key = (part, *map(id, now))
+    if key not in _known:
+        if len(_known) >= KEPT:
+            _known.clear()
+        _known[key] = now, dict(rows(facts, (part,)))  # with the values: their ids stay theirs
+    return _known[key][1]
 
 
 def _absent(fact: str, told: Mapping[str, str]) -> str | None:

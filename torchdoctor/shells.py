@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from torchdoctor.model import Commands
 
@@ -15,11 +16,15 @@ _PLAIN_CMD = re.compile(r"[\w@+=:,./\\~*-]+", re.ASCII)
 
 def in_all(lines: Iterable[Sequence[str]]) -> Commands:
     """Return *lines*, each an argument list, as they are typed in each of the three shells."""
-    kept = [tuple(line) for line in lines]
+    return _in_all(tuple(map(tuple, lines)))
+
+
+@lru_cache(256)
+def _in_all(lines: tuple[tuple[str, ...], ...]) -> Commands:
     return Commands(
-        bash=tuple(shlex.join(line) for line in kept),
-        powershell=tuple(_powershell(line) for line in kept),
-        cmd=tuple(" ".join(map(_cmd_word, line)) for line in kept),
+        bash=tuple(map(shlex.join, lines)),
+        powershell=tuple(map(_powershell, lines)),
+        cmd=tuple(" ".join(map(_cmd_word, line)) for line in lines),
     )
 
 

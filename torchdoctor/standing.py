@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
+from operator import attrgetter
 
 from torchdoctor import effects
 from torchdoctor.facts import Distribution, Facts, Interpreter, Unknown, Windows
@@ -28,6 +29,7 @@ _NOT_TOUCHED = frozenset(
     )
 )
 _TOUCHED = tuple(f.name for f in fields(Facts) if f.name not in _NOT_TOUCHED)
+_touched_of = attrgetter(*_TOUCHED)
 _OF_THE_MACHINE = frozenset(
     (
         *("platform", "cpu", "container", "limits", "driver", "gpus", "device_nodes", "kernel"),
@@ -116,8 +118,7 @@ def touched(
     base = effects.but(facts, known) if known else facts
     after = step.effect(base) if known or effect is None else effect(step, facts)
     found: dict[str, str] = {}
-    for name in _TOUCHED:
-        old, new = getattr(base, name), getattr(after, name)
+    for name, old, new in zip(_TOUCHED, _touched_of(base), _touched_of(after), strict=True):
         if old is new:
             continue
         if name == "distributions" and isinstance(new, tuple):

@@ -7,14 +7,14 @@ what else the policy says of torch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from torchdoctor import choose, constraints, effects, gpu
-from torchdoctor.choose import Choice, Refusal
+from torchdoctor.choose import Choice
 from torchdoctor.constraints import Wish
 from torchdoctor.facts import Container, Driver, Facts, Interpreter, Limits, Platform
 from torchdoctor.model import Commands, Layer, Step
@@ -32,6 +32,8 @@ NO_COMMAND = {
 }
 Cure = tuple[tuple[Step, ...], str]
 """Steps, any of which is enough, or else why there is none."""
+Asked = tuple[str, str, str | None]
+"""What of torch, of CUDA, and which Python instead of the interpreter's."""
 
 
 def steps(name: str, require: Mapping[str, str], facts: Facts) -> Cure:
@@ -54,9 +56,10 @@ def steps(name: str, require: Mapping[str, str], facts: Facts) -> Cure:
 
 
 def _build(require: Mapping[str, str], facts: Facts) -> Cure:
-    found = _choice(require, facts)
-    if isinstance(found, str):
-        return (), found
+    asked = _asked(require)
+    found = _chosen(facts, asked)
+    if found is None:
+        return (), _why_none(facts, asked)
     why = "It is what the policy requires."
     python = facts.interpreter
     if isinstance(python, Interpreter) and python.externally_managed:
@@ -64,49 +67,41 @@ def _build(require: Mapping[str, str], facts: Facts) -> Cure:
     return (builds.change_build(facts, found, why=why),), ""
 
 
-def _choice(require: Mapping[str, str], facts: Facts, python: str | None = None) -> Choice | str:
-    """Return the build that meets what *require* says of torch and CUDA, or why there is none."""
-    return _chosen(facts, (require.get("torch", ""), require.get("cuda", ""), python))
+def _asked(require: Mapping[str, str], python: str | None = None) -> Asked:
+    return require.get("torch", ""), require.get("cuda", ""), python
 
 
 @choose.remembered
-def _chosen(facts: Facts, asked: tuple[str, str, str | None]) -> Choice | str:
-    torch, cuda, python = asked
-    kind: choose.Accelerator | None = "cuda" if cuda else None
-    refused: Refusal | None = None
-    some = False
-    for wish in _wishes(torch, cuda, kind, python):
-        found = choose.decide(facts, wish)
-        if isinstance(found, Refusal):
-            refused = refused or found
-            continue
-        some = True
-        for tag in (found.tag, *choose.alternatives(facts, wish, found)):
-            if _is_in(cuda, table.cuda_of(tag)):
-                return replace(choose.at(facts, found.release, tag), python=python)
-    if some or refused is None:
-        return f"no build of torch for this machine has a CUDA of {cuda}"
-    said = ", ".join(dict.fromkeys(reason.constraint.subject for reason in refused.reasons))
+def _chosen(facts: Facts, asked: Asked) -> Choice | None:
+    """Return the best build that meets what is *asked* of torch, CUDA and Python."""
+    wish, cuda = _wish(asked), asked[1]
+    for release, tag in choose.fitting(facts, wish):
+        if _is_in(cuda, table.cuda_of(tag)):
+            return replace(choose.at(facts, release, tag), python=wish.python)
+    own = choose.of_jetpack(facts, wish)
+    return own if own and _is_in(cuda, table.cuda_of(own.tag)) else None
+
+
+@choose.remembered
+def _why_none(facts: Facts, asked: Asked) -> str:
+    """Return why no build meets what is *asked*."""
+    found = choose.decide(facts, _wish(asked))
+    if isinstance(found, Choice):
+        return f"no build of torch for this machine has a CUDA of {asked[1]}"
+    said = ", ".join(dict.fromkeys(reason.constraint.subject for reason in found.reasons))
     return f"no build of torch does justice to {said}" if said else "no build of torch is that"
 
 
-def _wishes(
-    torch: str, cuda: str, kind: choose.Accelerator | None, python: str | None
-) -> Iterator[Wish]:
-    """Yield what to wish for: what is there first, then each release that is required."""
-    yield Wish(torch, kind, python, beside=False, keep=True)
-    if cuda:
-        for release in releases.torch_releases():
-            if _is_in(torch, release.version):
-                yield Wish(release.version, kind, python, beside=False)
+def _wish(asked: Asked) -> Wish:
+    torch, cuda, python = asked
+    return Wish(torch, "cuda" if cuda else None, python, beside=False, keep=True)
 
 
 def _python(require: Mapping[str, str], facts: Facts) -> Cure:
     for python in _pythons(facts):
         if not _is_in(require["python"], f"{python}.0"):
             continue
-        found = _choice(require, facts, python)
-        if not isinstance(found, str):
+        if found := _chosen(facts, _asked(require, python)):
             why = "Its Python is what the policy requires."
             return (builds.new_environment(facts, python, found, why=why),), ""
     return (), "no build of torch fits such a Python on this machine"
