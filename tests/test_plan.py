@@ -147,6 +147,23 @@ def test_each_of_several_findings_of_one_name_is_cured_where_one_of_them_stays()
     made = planned([check], a="bad", b="bad", c="bad")
     assert sorted(steps_of(made)) == ["fix-a", "fix-b"]
     assert [f.summary for f in made.remaining] == ["c"]
+    assert [s.verify for s in made.steps] == [(), ()]  # that name is still found
+    made = planned([check], a="bad", b="bad", c="good")
+    assert [s.verify for s in made.steps] == [(), ("torchdoctor check --only many",)]
+
+
+def test_a_step_is_kept_that_makes_what_is_left_less_severe() -> None:
+    half = step("half", a="worn")
+
+    def look(facts: Facts) -> Iterator[Finding]:
+        now = variables(facts)["a"]
+        if now != "good":
+            yield Finding("a", "error" if now == "bad" else "warning", now, (), (half,))
+
+    worn = Check("a", "test", "", ("facts",), frozenset(), (), ("a",), look)
+    made = planned([worn, fault("b", step("fix-b", b="good"))], a="bad", b="bad")
+    assert [f.severity for f in made.remaining] == ["warning"]
+    assert sorted(steps_of(made)) == ["fix-b", "half"]
 
 
 def test_a_fault_without_a_step_remains_and_the_others_are_cured() -> None:

@@ -110,14 +110,11 @@ def broken_promises(facts: Facts, number: int) -> list[str]:
     end = after(facts, steps)
     fresh = found_in(end)
     left = names(made.remaining)
-    claimed = {name for planned in made.steps for name in planned.clears}
     broken = {
         "hides what a fresh look finds": hides(facts, made, end, fresh),
         "says that something is left that was not there": left - names(found) - names(fresh),
         "another verdict": made.verdict != verdict(tuple(made.remaining)),
-        "leaves what it claims to clear": {
-            n for n in claimed & set(left) if left[n] >= names(found)[n]
-        },
+        "leaves what it claims to clear": _kept(facts, made, left, look),
         "adds something": set(left) - set(names(found)) - hidden(outcomes),
         "is worse than doing nothing": weight(made.remaining) > weight(found),
         "has a step that clears nothing": [s.step.name for s in made.steps if not s.clears],
@@ -136,12 +133,41 @@ def broken_promises(facts: Facts, number: int) -> list[str]:
     return [f"{what}: {value}" for what, value in broken.items() if value]
 
 
+def _kept(facts: Facts, made: Plan, left: Counter[str], look: Look) -> set[str]:
+    """Return what a step claims to clear, and of which as many are left as there ever were.
+
+    Of several that have one name, those count that are about the same.
+    """
+    stays = set(map(_about, made.remaining))
+    seen, most = look(facts), names(look(facts))
+    kept = set()
+    for planned in made.steps:
+        for name in set(planned.clears):
+            mine = {_about(f) for f in seen if f.name == name}
+            another_is_gone = most[name] > 1 and mine - stays
+            if 0 < left[name] >= most[name] and not another_is_gone:
+                kept.add(name)
+        facts = planned.step.effect(facts)
+        seen += look(facts)
+        most |= names(look(facts))  # some come up on the way
+    return kept
+
+
+def _about(finding: Finding) -> tuple[str, frozenset[str]]:
+    return finding.name, frozenset(item.fact for item in finding.evidence)
+
+
 def hides(facts: Facts, made: Plan, end: Facts, fresh: list[Finding]) -> set[str]:
     """Return what a fresh look finds and the plan does not say.
 
     What an import has shown before counts for as long as no step brings another torch.
     """
     unsaid = set(names(fresh)) - set(names(made.remaining))
+    now = facts
+    for step in (planned.step for planned in made.steps):
+        if standing.is_new_torch(standing.touched(step, now)):
+            return unsaid
+        now = step.effect(now)
     return unsaid & set(names(found_in(standing.as_tried(facts, end))))
 
 

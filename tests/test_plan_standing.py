@@ -10,7 +10,7 @@ import pytest
 from tests.checks import make
 from torchdoctor import effects, plan, standing, steps
 from torchdoctor.facts import Facts, Symptom
-from torchdoctor.model import Finding, Layer, Plan, Step
+from torchdoctor.model import Effect, Finding, Layer, Plan, Step
 from torchdoctor.registry import Check, all_checks
 from torchdoctor.run import run
 
@@ -156,6 +156,10 @@ def sets(name: str, *, tries: bool) -> Step:
     return a_step(f"fix-{name}", good if tries else only)
 
 
+def sets_bad(name: str) -> Effect:
+    return effects.with_variable(name, "bad")
+
+
 def bad(name: str, own: Step) -> Check:
     def look(variables: Mapping[str, str]) -> Iterator[Finding]:
         if variables[name] == "bad":
@@ -177,7 +181,7 @@ def told(*own: Step, once: str = "", always: bool = False) -> Check:
 
 
 def made_by(*checks: Check, **variables: str) -> Plan:
-    facts = Facts(variables=variables, symptoms=(SAID,))
+    facts = Facts(variables=variables, symptoms=(SAID,), interpreter=make.interpreter())
     by_name = {check.name: check for check in checks}
     return plan.make(by_name, facts, run(by_name, facts))
 
@@ -200,6 +204,34 @@ def test_what_is_offered_for_a_finding_by_now_cures_it_although_it_is_out_of_sig
         first, then, told(other, once="a", always=True), a="bad", b="bad", c="good"
     ).remaining
     assert left.name == "told"
+
+
+def test_what_waits_for_a_fault_that_stands_is_not_told_before_it() -> None:
+    cause, late = told(once="b", always=True), bad("a", sets("a", tries=True))
+    waiting = replace(late, after=("told",))
+    other = bad("b", sets("b", tries=True))
+    made = made_by(cause, waiting, other, a="bad", b="bad")
+    assert names(made) == ["fix-b"]
+    assert [f.name for f in made.remaining] == ["told"]
+    assert names(made_by(cause, late, other, a="bad", b="bad")) == ["fix-a", "fix-b"]
+
+
+def test_what_an_import_showed_says_nothing_of_a_new_environment() -> None:
+    def look(variables: Mapping[str, str], symptoms: tuple[Symptom, ...]) -> Iterator[Finding]:
+        if variables["x"] == "bad" and not symptoms:  # what was said at the start belied it
+            yield a_finding("x")
+
+    belied = Check("x", "test", "", ("variables", "symptoms"), frozenset(), (), ("x",), look)
+    breaks = a_step("fix-b", effects.then(sets("b", tries=True).effect, sets_bad("x")))
+    same = bad("a", sets("a", tries=True))
+    assert names(made_by(belied, same, bad("b", breaks), a="bad", b="bad", x="good")) == [
+        "fix-a",
+        "fix-b",
+    ]
+    new = effects.change(interpreter=make.interpreter("3.13.1"))
+    fresh = bad("a", a_step("fix-a", effects.then(sets("a", tries=True).effect, new)))
+    made = made_by(belied, fresh, bad("b", breaks), a="bad", b="bad", x="good")
+    assert names(made) == ["fix-a"]
 
 
 def test_a_package_put_into_a_new_environment_does_not_undo_it() -> None:

@@ -24,8 +24,8 @@ from torchdoctor.world import State, World, names_of, pending_of, weight_of
 
 __all__ = ["findings_of", "in_order", "make", "ranked"]
 
-MOST_STATES = 100
-"""How many sets of facts are looked at before the best one so far is taken."""
+MOST_STATES = 30
+"""How many sets of facts are looked at before the best end so far is taken."""
 
 
 def make(checks: Mapping[str, Check], facts: Facts, outcomes: tuple[Outcome, ...]) -> Plan:
@@ -66,7 +66,8 @@ def _best(world: World, start: State, known: State | None = None) -> State:
     worse = None if best is known else _brings(world, start, best)
     if worse is None:
         return best
-    return _best(world.without(lambda s: s.name == worse.name), start, known)
+    # Another step of that name may bring nothing.
+    return _best(world.without(lambda step: step == worse), start, known)
 
 
 def _brings(world: World, start: State, end: State) -> Step | None:
@@ -128,15 +129,13 @@ def _search(world: World, start: State) -> list[State]:
     looks at the cheapest beginnings first. A step of one finding may do for another that stands
     before it: that shows when what is not needed is left out of the steps for each.
     """
-    each = _plain(world, _each(world, start))
+    each = _plain(world, _each(world, start)) if world.states < MOST_STATES else start
     plain = (start, _plain(world, start), each)
     best = min(plain, key=lambda state: state.worth)
     hopeless = names_of(best.pending) & names_of(start.pending)
     tie = count()
     queue = [(start.least(), len(start.pending), next(tie), start)]
-    for _ in range(MOST_STATES):
-        if not queue:
-            break
+    while queue and world.states < MOST_STATES:
         least, _, _, state = heapq.heappop(queue)
         if not best.pending and least >= best.cost:
             break
@@ -230,7 +229,6 @@ def _shortest(world: World, start: State, found: State, known: State | None) -> 
     """
     orders = dict.fromkeys((in_order(found.steps), found.steps))
     best = min((world.after(start, *steps) for steps in orders), key=lambda s: weight_of(s.pending))
-    bound = known.cost if known and weight_of(best.pending) >= weight_of(known.pending) else None
     again = sorted(best.steps, key=lambda s: -s.cost)
     while again:  # what is needed may be so only for a step that is dropped after it
         kept: list[Step] = []
@@ -240,8 +238,10 @@ def _shortest(world: World, start: State, found: State, known: State | None) -> 
                 best, again = shorter, kept.copy()
                 continue
             kept.append(step)
-            if bound is not None and sum(s.cost for s in kept) > bound:
-                return best
+            if known and weight_of(best.pending) >= weight_of(known.pending):
+                costly = sum(s.cost for s in kept) > known.cost
+                if costly or world.states >= MOST_STATES:
+                    return known
     return best
 
 
@@ -255,7 +255,8 @@ def _without(world: World, start: State, best: State, step: Step, found: State) 
     if world.lasts(others, [*_cured_by(world, start, best, step), *_prevented(world, best, step)]):
         return None
     shorter = world.after(start, *others)
-    if not _counted(shorter.pending) <= _counted(best.pending):
+    worse = weight_of(shorter.pending) > weight_of(best.pending)
+    if worse or not _counted(shorter.pending) <= _counted(best.pending):
         left = names_of(best.pending)
         world.prevented[step.name] = [f for f in shorter.pending if f.name not in left]
         return None
@@ -307,12 +308,13 @@ def _offers(state: State) -> Iterator[Step]:
 
 def _told(world: World, start: State, end: State) -> Plan:
     """Return the plan that leads to *end*: each step with what it clears, or else prevents."""
-    planned = [
-        PlannedStep(step, names := _clears(world, start, end, step), _verify(names))
-        for step in end.steps
-    ]
-    left = _all(end)
-    return Plan(tuple(planned), verdict(left), left, end.outcomes)
+    planned: list[PlannedStep] = []
+    for step in end.steps:
+        names = _clears(world, start, end, step)
+        left = names_of(_around(world, start, end, step)[1].pending)  # one of several may be
+        planned.append(PlannedStep(step, names, _verify([n for n in names if n not in left])))
+    remaining = _all(end)
+    return Plan(tuple(planned), verdict(remaining), remaining, end.outcomes)
 
 
 def _clears(world: World, start: State, end: State, step: Step) -> tuple[str, ...]:

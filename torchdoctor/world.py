@@ -27,6 +27,8 @@ class State:
     """Those of ``pending`` that the checks do not see any more, but that no step has cured."""
     cured: tuple[tuple[Finding, Mapping[str, str]], ...] = ()
     """Those that were cured, with what the step for them put in place."""
+    renewed: bool = False
+    """Whether a step brought another torch or another interpreter, which is yet to be tried."""
 
     @property
     def worth(self) -> tuple[int, int, int, int]:
@@ -74,6 +76,11 @@ class World:
         other, mine = copy(self), self._barred
         other._barred = lambda step: mine(step) or barred(step)  # noqa: SLF001 - it is one of us
         return other
+
+    @property
+    def states(self) -> int:
+        """Return how many ways were gone."""
+        return len(self._known)
 
     def unseen(self, state: State) -> set[str]:
         """Return the findings that a check might have made at *state*, if it could have told."""
@@ -152,9 +159,10 @@ class World:
         seen = pending_of(outcomes)
         tried = self._tried(facts)
         done = self.touched(step, state.facts)
-        if not standing.is_new_torch(done):  # what an import showed holds on
+        renewed = state.renewed or standing.is_new_torch(done)
+        if not renewed:  # what an import showed holds on
             old = names_of(state.pending)
-            seen = tuple(f for f in seen if f.name in old or self._finds(f, tried))
+            seen = tuple(f for f in seen if f.name in old or self._is_seen(f, tried, echoed=True))
         found = names_of(seen)
         self._named |= found
         undone = [f for f, before in state.cured if standing.undoes(done, before)]
@@ -171,6 +179,7 @@ class World:
                 *((f, before) for f, before in state.cured if f not in undone),
                 *((f, done) for f in gone if f.name not in open_ones),
             ),
+            renewed=renewed,
         )
 
     def _standing(
@@ -211,12 +220,16 @@ class World:
             for other in self._replay.look(check, facts, self._start).findings
         )
 
-    def _is_seen(self, finding: Finding, facts: Facts) -> bool:
-        """Tell whether a run of all checks on *facts* surely makes *finding* above a note."""
+    def _is_seen(self, finding: Finding, facts: Facts, *, echoed: bool = False) -> bool:
+        """Tell whether a run of all checks on *facts* surely makes *finding* above a note.
+
+        With *echoed* it may be one that a check only repeats.
+        """
         return any(
             other.name == finding.name and other.severity != "note"
             for check in self._makers.get(finding.name, ())
-            if not check.echoes and not any(self._errs(name, facts) for name in check.after)
+            if echoed or not check.echoes
+            if not any(self._errs(name, facts) for name in check.after)
             for other in self._replay.look(check, facts, self._start).findings
         )
 

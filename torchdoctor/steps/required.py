@@ -74,7 +74,8 @@ def _asked(require: Mapping[str, str], python: str | None = None) -> Asked:
 @choose.remembered
 def _chosen(facts: Facts, asked: Asked) -> Choice | None:
     """Return the best build that meets what is *asked* of torch, CUDA and Python."""
-    wish, cuda = _wish(asked), asked[1]
+    wish = _wish(asked)
+    _, cuda, _ = asked
     for release, tag in choose.fitting(facts, wish):
         if _is_in(cuda, table.cuda_of(tag)):
             return replace(choose.at(facts, release, tag), python=wish.python)
@@ -85,9 +86,10 @@ def _chosen(facts: Facts, asked: Asked) -> Choice | None:
 @choose.remembered
 def _why_none(facts: Facts, asked: Asked) -> str:
     """Return why no build meets what is *asked*."""
+    _, cuda, _ = asked
     found = choose.decide(facts, _wish(asked))
     if isinstance(found, Choice):
-        return f"no build of torch for this machine has a CUDA of {asked[1]}"
+        return f"no build of torch for this machine has a CUDA of {cuda}"
     said = ", ".join(dict.fromkeys(reason.constraint.subject for reason in found.reasons))
     return f"no build of torch does justice to {said}" if said else "no build of torch is that"
 
