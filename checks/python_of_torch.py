@@ -35,7 +35,7 @@ from torchdoctor.facts import (
     Unknown,
     items_of,
 )
-from torchdoctor.model import Evidence, Finding, Layer, Step
+from torchdoctor.model import CannotTell, Evidence, Finding, Layer, Step
 from torchdoctor.tables import load
 
 FAMILY = "environment"
@@ -48,7 +48,7 @@ _TAG = re.compile(r"cp(\d)(\d{1,2})(t?)-(\w+)-")
 
 
 def check(
-    torch: Build | None,
+    torch: Build | Unknown | None,
     interpreter: Interpreter,
     variables: Mapping[str, str] | Unknown,
     distributions: tuple[Distribution, ...] | Unknown,
@@ -59,6 +59,8 @@ def check(
 ) -> Iterator[Finding]:
     """Look for signs that the torch at hand, or one that is absent, belongs elsewhere."""
     yield from _by_symbol(symptoms, interpreter)
+    if isinstance(torch, Unknown):
+        raise CannotTell(torch.reason)
     if trials.works(trial):
         return
     if torch is not None:

@@ -33,8 +33,43 @@ WHOLE_BY_ITSELF = {
     ("081-p2p-broken-by-driver-545", "half its lines 2"): (
         "a run that hangs, and works without P2P, is left: a comparison that lacks nothing"
     ),
-    ("255-a6000-docker-iommu", "half its lines 1"): (
-        "NCCL's log of a start is left, without the words that it hangs: nothing is wrong in it"
+    **dict.fromkeys(
+        (
+            ("255-a6000-docker-iommu", "half its lines 1"),
+            ("255-a6000-docker-iommu", "half its lines 3"),
+        ),
+        "NCCL's log of a start is left, without the words that it hangs: nothing is wrong in it",
+    ),
+    ("115-hard-cpu-build-and-newer-torchvision", "half its lines 2"): (
+        "what torchvision asks of torch is left, without what torch says of its build"
+    ),
+    **dict.fromkeys(
+        (
+            ("206-triton-windows-35-on-torch-28", "half its lines 2"),
+            ("206-triton-windows-35-on-torch-28", "half its lines 4"),
+        ),
+        "what triton lacks is left, without the release of torch or that of triton",
+    ),
+    ("216-kfd-render-group", "half its lines 3"): (
+        "a container is started and one GPU listed, without what rocminfo may not open"
+    ),
+    ("218-istio-sidecar-takes-rendezvous", "half its lines 2"): (
+        "a closed connection is left, without the container that stands before every pod"
+    ),
+    ("257-container-without-ip-interface", "half its lines 3"): (
+        "a start without InfiniBand is left, which is none of a fault"
+    ),
+    ("258-length-tensor-on-cpu", "half its lines 4"): (
+        "calls that one rank was in are left, without the error that ended it"
+    ),
+    ("260-uv-torch251-python313-windows", "half its lines 3"): (
+        "what uv refuses is left, without the Python that it is for"
+    ),
+    ("262-libtorch-on-ld-library-path", "half its lines 2"): (
+        "what a library of that name lacks is left, without the torch that was meant"
+    ),
+    ("265-pyslice-unpack-python-360", "half its lines 4"): (
+        "the Python is left, without what it lacks"
     ),
 }
 """What is left of a report by chance and reads as a report of something else."""
