@@ -79,13 +79,15 @@ def _native(platform: Platform, interpreter: Interpreter, facts: Facts) -> tuple
         return ()
     python, choice = found
     step = steps.new_environment(
-        there, python, choice, why="An arm64 Python gets the wheels that know Apple's GPU."
+        there,
+        python,
+        choice,
+        why="Its Python is one for arm64, which gets the wheels that know Apple's GPU.",
     )
     asked = f"--python cpython-{python}-macos-aarch64 "
     return (
         replace(
             step,
-            title=f"{step.title}, built for arm64",
             commands=Commands(
                 bash=tuple(c.replace(f"--python {python} ", asked) for c in step.commands.bash)
             ),

@@ -184,17 +184,31 @@ def _told(
             continue
         seen.add(package)
         now = have or (torch.version if isinstance(torch, Build) else "")
-        differs = f"torch {built}" if built else "another torch"
-        differs += f" than {now}" if now and not built else f" and torch is {now}" if now else ""
         yield Finding(
             "ext-abi-mismatch",
             "note" if cpu else "warning",
-            f"{package} is built for {differs}, so its compiled part does not load.",
+            _says(package, built, now),
             (Evidence("symptoms", symptom.text.strip()[:300], symptom.source),),
             () if cpu else tuple(_of_told(package, built, facts)),
             confidence="likely",
             because_of=("cpu-only-build", "user-site-shadow", "conda-pip-mix", "trio-misaligned"),
         )
+
+
+def _says(package: str, built: str, now: str) -> str:
+    """Return the sentence of a package *built* for a torch, beside that which is here *now*."""
+    if built and now:
+        return (
+            f"{package} is built for torch {built} and torch is {now}, so its compiled part does"
+            " not load."
+        )
+    if built:
+        return f"{package} is built for torch {built}, so its compiled part does not load."
+    if now:
+        return (
+            f"{package} is built for another torch than {now}, so its compiled part does not load."
+        )
+    return f"{package} is built for another torch, so its compiled part does not load."
 
 
 def _of_told(package: str, built: str, facts: Facts) -> Iterator[Step]:

@@ -62,12 +62,15 @@ def _finding(name: str, has: str, require: Mapping[str, str], facts: Facts) -> F
     from torchdoctor.steps import required  # noqa: PLC0415 - few machines are held to a policy
 
     cures, none = required.steps(name, require, facts)
-    said = f"{name} is {has} (required: {require[name]})"
+    wanted = require[name]
+    says = f"This machine is not what the policy requires: {name} is {has} (required: {wanted})."
+    if none:
+        says = f"{name} is {has}, and the policy requires {wanted}; {none}."
     return Finding(
         "policy-unmet",
         "error",
-        f"This machine is not what the policy requires: {said}{f'; {none}' if none else ''}.",
-        (Evidence(name, f"{has} (required: {require[name]})", "the policy"),),
+        says,
+        (Evidence(name, f"{has} (required: {wanted})", "the policy"),),
         cures,
     )
 

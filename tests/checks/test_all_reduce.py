@@ -181,7 +181,7 @@ def with_files(*each: dict[str, str]) -> AllReduce:
 def test_what_a_file_of_nccl_says_on_one_node_alone_is_told_with_the_file(judge: Judge) -> None:
     finding = found(judge, with_files({"/etc/nccl.conf": "# here\nNCCL_ALGO=Ring"}, {}))
     assert finding.name == "rank-variables-differ"
-    assert "Ring in /etc/nccl.conf on rank 0; not set on rank 1" in finding.summary
+    assert "Ring (/etc/nccl.conf) on rank 0; not set on rank 1" in finding.summary
     assert finding.steps[0].commands.bash == ("grep -n NCCL_ALGO /etc/nccl.conf",)
     finding = found(
         judge, with_files({"~/.nccl.conf": "NCCL_ALGO=Ring"}, {"a b": "NCCL_ALGO=Tree"})

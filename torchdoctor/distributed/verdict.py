@@ -201,7 +201,7 @@ def differing(run: AllReduce) -> Iterator[Finding]:
 
 def _given(value: str, files: Collection[str]) -> str:
     """Return a setting with the files that give it."""
-    return f"{value} in {', '.join(sorted(files))}" if files else value or "not set"
+    return f"{value} ({', '.join(sorted(files))})" if files else value or "not set"
 
 
 def _quoted(path: str) -> str:
