@@ -27,7 +27,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from torchdoctor import distributed_steps as distributed
-from torchdoctor import effects, steps
+from torchdoctor import steps
 from torchdoctor.facts import Facts, Limits, Nccl, Network, Platform, Unknown
 from torchdoctor.model import Evidence, Finding, Layer, Step
 
@@ -96,7 +96,11 @@ def _named(
             distributed.value(variable, given),
             Evidence("network.interfaces", here, "/sys/class/net"),
         ),
-        (distributed.unset(variable, why="It is chosen without it.", settles=()),),
+        (
+            distributed.unset(
+                variable, why="It is chosen without it.", settles=distributed.INTERFACE_IS_WRONG
+            ),
+        ),
     )
 
 
@@ -126,18 +130,17 @@ def _asked(nccl: Nccl, variables: Mapping[str, str] | Unknown) -> Iterator[Findi
 def _choose_again(given: str | None) -> Step:
     """Return the step after which NCCL has to be asked again."""
     if given:
-        step = distributed.unset(NCCL, why="NCCL chooses by itself without it.", settles=())
-    else:
-        step = distributed.assign(
-            NCCL,
-            "<interface>",
-            why="NCCL then has not to choose.",
-            settles=(),
-            title=f"Set {NCCL} to the interface by which the hosts reach each other: the one that"
-            " `ip route get MASTER_ADDR` names after dev",
+        return distributed.unset(
+            NCCL, why="NCCL chooses by itself without it.", settles=distributed.INTERFACE_IS_WRONG
         )
-    again = effects.change(nccl=effects.TO_TRY)
-    return replace(step, effect=effects.then(step.effect, again))
+    return distributed.assign(
+        NCCL,
+        "<interface>",
+        why="NCCL then has not to choose.",
+        settles=distributed.INTERFACE_IS_WRONG,
+        title=f"Set {NCCL} to the interface by which the hosts reach each other: the one that"
+        " `ip route get MASTER_ADDR` names after dev",
+    )
 
 
 def _several_hosts(variables: Mapping[str, str] | Unknown) -> bool:

@@ -37,12 +37,6 @@ GLOO, NCCL = "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"
 NOT_BETWEEN_NODES = ("docker", "veth", "virbr", "br-", "cni", "cali", "lxc", "tailscale")
 OF_DOCKER = ("172.17.", "172.18.", "127.", "169.254.", "192.168.122.")
 DIED = ("rank-exception", "torchrun-root-cause", "host-oom", "nccl-peer-closed")
-WRONG = (
-    "gloo-interface-unknown",
-    "nccl-no-interface",
-    "nccl-address-family",
-    "nccl-connect-failed",
-)
 LOOPBACK = ("gloo-connect-failed", "hostname-unresolved", "hosts-loopback")
 
 
@@ -119,7 +113,7 @@ def _refused(said: Symptom) -> Finding:
         else "See by which interface that address is reached; set NCCL_SOCKET_IFNAME to it on every"
         " node, and let a firewall pass all ports between the nodes",
         why="NCCL takes a free port of each rank, not the one of the rendezvous.",
-        settles=WRONG,
+        settles=distributed.INTERFACE_IS_WRONG,
         bash=(f"ip route get {peer or 'PEER'}",),
     )
     return Finding(
@@ -133,7 +127,9 @@ def _refused(said: Symptom) -> Finding:
     )
 
 
-def _find(name: str, *, why: str, settles: tuple[str, ...] = WRONG) -> Step:
+def _find(
+    name: str, *, why: str, settles: tuple[str, ...] = distributed.INTERFACE_IS_WRONG
+) -> Step:
     return distributed.assign(
         name,
         "<interface>",
@@ -164,7 +160,7 @@ def _for_gloo(said: Symptom | None, value: str | None) -> Finding:
 
 
 def _for_nccl(said: Symptom | None, value: str | None) -> Finding:
-    settles = WRONG
+    settles = distributed.INTERFACE_IS_WRONG
     if value is None:
         summary = "NCCL finds no network interface that it can use."
         steps = (_find(NCCL, why="NCCL then has not to choose."),)
@@ -192,7 +188,7 @@ def _chosen(taken: Symptom, failed: Symptom | None) -> Finding:
         NCCL,
         "^lo,docker,veth,virbr,br-",
         why="NCCL then leaves out the interfaces that end at this machine.",
-        settles=(*WRONG, "hang-told"),
+        settles=(*distributed.INTERFACE_IS_WRONG, "hang-told"),
     )
     return Finding(
         "wrong-socket-ifname",

@@ -30,7 +30,6 @@ from torchdoctor import distributed_steps as distributed
 from torchdoctor import effects, steps
 from torchdoctor.facts import (
     Container,
-    Facts,
     Gpu,
     Limits,
     Platform,
@@ -51,7 +50,6 @@ EACH_PAIR = 10 << 20
 """Bytes that NCCL takes for two GPUs without direct traffic (https://github.com/NVIDIA/nccl/issues/290)."""
 ENOUGH = 8 << 30
 SEVERAL = 2
-MESSAGES = ("shm-no-space", "loader-bus-error", "shm-segment-failed", "exit-code")
 
 
 def check(
@@ -149,11 +147,6 @@ def _is_bus_error(values: Mapping[str, str]) -> bool:
     return values.get("exitcode") in ("-7", "135") or values.get("signal") == "BUS"
 
 
-def _larger(facts: Facts) -> Facts:
-    now = facts.limits if isinstance(facts.limits, Limits) else Limits()
-    return replace(facts, limits=replace(now, shm=ENOUGH, shm_free=ENOUGH))
-
-
 def _step(container: Container | Unknown | None, platform: Platform | Unknown) -> Step:
     kind = container.kind if isinstance(container, Container) else ""
     options = [containers.option(kind, need, ENOUGH >> 30) for need in ("shm", "ipc", "gpus")]
@@ -175,7 +168,7 @@ def _step(container: Container | Unknown | None, platform: Platform | Unknown) -
     step = steps.restart_container(
         title,
         why="A container has 64 MB of /dev/shm unless it is told otherwise.",
-        effect=effects.then(effects.settled(*MESSAGES), _larger),
+        effect=effects.larger_shm(ENOUGH),
         bash=bash,
         name="enlarge-shm",
     )

@@ -166,6 +166,16 @@ def test_a_step_is_kept_that_makes_what_is_left_less_severe() -> None:
     assert sorted(steps_of(made)) == ["fix-b", "half"]
 
 
+def test_a_step_that_does_more_takes_the_place_of_one_of_its_name() -> None:
+    old, new = step("upgrade", a="good"), step("upgrade", a="good", b="good")
+    new = replace(new, title="to a newer one")
+    later = fault("b", new, needs={"a": "good"})  # not to be seen before the first
+    made = planned([fault("a", old), later], a="bad", b="bad")
+    assert [s.step.title for s in made.steps] == ["to a newer one"]
+    assert made.remaining == ()
+    assert steps_of(planned([fault("a", old), later], a="bad", b="good")) == ["upgrade"]
+
+
 def test_a_fault_without_a_step_remains_and_the_others_are_cured() -> None:
     made = planned([fault("a"), fault("b", step("fix-b", b="good"))], a="bad", b="bad")
     assert steps_of(made) == ["fix-b"]

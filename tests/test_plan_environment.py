@@ -78,15 +78,15 @@ def test_it_is_not_taken_for_what_a_smaller_step_cures() -> None:
     assert not names(made(replace(MIXED, symptoms=())))[0].startswith(FRESH)
 
 
-def worth(one: Plan) -> tuple[int, int, int]:
+def worth(one: Plan) -> tuple[int, int, int, int]:
     errors = sum(f.severity == "error" for f in one.remaining)
-    return errors, len(left(one)), cost(one)
+    return errors, len(left(one)), cost(one), len(one.steps)
 
 
 @pytest.mark.parametrize(
     "numbers", [range(60), pytest.param(range(60, 3000), marks=pytest.mark.slow)]
 )
-def test_wherever_it_is_taken_every_plan_without_it_leaves_more_or_costs_more(
+def test_wherever_it_is_taken_every_plan_without_it_leaves_more_or_costs_more_or_is_longer(
     numbers: range,
 ) -> None:
     without = without_fresh_ones()

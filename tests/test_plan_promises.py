@@ -187,7 +187,7 @@ def curable(
         for finding in fresh
         if finding.name in names(made.remaining)
         for step in finding.steps
-        if step.name not in {s.name for s in taken}
+        if step not in taken
         and not standing.undoes(standing.touched(step, end), done)
         and weight(then := look(step.effect(end))) < weight(fresh)
         and set(names(then)) <= before

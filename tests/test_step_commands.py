@@ -255,11 +255,13 @@ WITHOUT_COMMAND = frozenset(
         *("restart-container", "start-container-with-gpus", "raise-memlock", "mend-absent"),
         # A value that nobody here knows; the title says how it is found.
         *("set-gloo-socket-ifname", "set-master-addr", "set-nccl-socket-ifname"),
+        "leave-out-of-arch-list",
         # A download page, a system that is not known, or one that is to be replaced.
         *("change-driver-for-p2p", "install-driver", "upgrade-driver", "start-fabric-manager"),
         *("upgrade-macos", "upgrade-libstdcxx", "use-a-glibc-system", "use-a-newer-system"),
         *("take-glibc-image", "pass-the-host-processor-through", "update-python-patch"),
-        *("add-python-headers", "install-compiler", "use-older-compiler"),
+        *("add-python-headers", "install-compiler"),
+        *("use-newer-compiler", "use-older-compiler"),
         *("enlarge-page-file-for-program", "install-media-foundation", "allow-torch-dlls"),
         # Which package or which of its builds is not known.
         *("compile-extension-with-cuda", "compile-flash-attn", "install-triton"),

@@ -10,11 +10,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from torchdoctor import effects, shells, steps
-from torchdoctor.facts import Facts, Symptom, Unknown
+from torchdoctor.facts import Facts, Nccl, Symptom, Unknown
 from torchdoctor.model import Commands, Effect, Evidence, Layer, Step
 from torchdoctor.scale import SMALL
 
 LONGEST = 300
+INTERFACE_IS_WRONG = (
+    "gloo-interface-unknown",
+    "nccl-no-interface",
+    "nccl-address-family",
+    "nccl-connect-failed",
+)
+"""Messages that end once the interface is named by which the nodes reach each other."""
 
 
 def told(symptoms: Iterable[Symptom] | Unknown, *names: str) -> tuple[Symptom, ...]:
@@ -110,6 +117,8 @@ def _variables(changes: Mapping[str, str | None]) -> Effect:
         if isinstance(facts.variables, Unknown):
             return facts
         whole = {**facts.variables, **changes}
-        return replace(facts, variables={k: v for k, v in whole.items() if v is not None})
+        now = replace(facts, variables={k: v for k, v in whole.items() if v is not None})
+        asked = isinstance(now.nccl, Nccl) and any(name.startswith("NCCL_") for name in changes)
+        return replace(now, nccl=effects.TO_TRY) if asked else now
 
     return effect

@@ -15,6 +15,7 @@ from torchdoctor.facts import (
     Driver,
     Facts,
     Interpreter,
+    Limits,
     Linux,
     Module,
     Record,
@@ -40,6 +41,8 @@ LASTING = frozenset(
 )
 """Messages that another install of torch, or another variable, does not make untrue; with those
 that their own table calls lasting."""
+SHM_IS_FULL = ("shm-no-space", "loader-bus-error", "shm-segment-failed", "exit-code")
+"""Messages of which a larger /dev/shm may be the end."""
 DIES_WHILE_IT_STARTS = ("1114", "998")
 """Numbers of Windows for a DLL that dies so. The reason is mostly the Visual C++ runtime, which no
 install of torch changes."""
@@ -185,6 +188,16 @@ def turned(name: str, how: Callable[[Any], object]) -> Effect:
 def altered(name: str, /, **fields: object) -> Effect:
     """Return the effect of the fact *name* taking these values in its fields, and in no other."""
     return turned(name, lambda now: replace(now, **fields))
+
+
+def larger_shm(size: int) -> Effect:
+    """Return the effect of a /dev/shm of *size* bytes, of which all is free."""
+
+    def larger(facts: Facts) -> Facts:
+        now = facts.limits if isinstance(facts.limits, Limits) else Limits()
+        return but(facts, {"limits": replace(now, shm=size, shm_free=size)})
+
+    return then(settled(*SHM_IS_FULL), larger)
 
 
 def driver_becomes(release: str | None, cuda: str | None) -> Effect:

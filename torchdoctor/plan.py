@@ -24,9 +24,6 @@ from torchdoctor.world import State, World, names_of, pending_of, weight_of
 
 __all__ = ["findings_of", "in_order", "make", "ranked"]
 
-MOST_STATES = 30
-"""How many sets of facts are looked at before the best end so far is taken."""
-
 
 def make(checks: Mapping[str, Check], facts: Facts, outcomes: tuple[Outcome, ...]) -> Plan:
     """Return the plan for *facts*, on which *checks* said *outcomes*.
@@ -43,7 +40,7 @@ def make(checks: Mapping[str, Check], facts: Facts, outcomes: tuple[Outcome, ...
 
     best = _best(world, start)
     if any(map(is_new_environment, best.steps)):  # that costs most, and hides what would do
-        other = _best(world.without(is_new_environment), start, best)
+        other = _best(world.without(is_new_environment, rested=True), start, best)
         best = min(best, other, key=lambda state: state.worth)
     return _told(world, start, best)
 
@@ -54,9 +51,11 @@ def _best(world: World, start: State, known: State | None = None) -> State:
     Where none is better than the end that is *known*, it may be any.
     """
     best = known
-    for found in _search(world, start):
-        end = _shortest(world, start, _finished(world, found), best)
-        while (more := _finished(world, end)) is not end:  # for one that was left out, another may
+    for place, found in enumerate(_search(world, start)):
+        whole = _finished(world, start, found)
+        end = _shortest(world, start, whole, best, hurried=place > 0)
+        # For one that was left out, another may do.
+        while (more := _finished(world, start, end)) is not end:
             other = _shortest(world, start, more, best)
             if other.worth >= end.worth:  # the steps in order may do less than they did as found
                 break
@@ -129,13 +128,13 @@ def _search(world: World, start: State) -> list[State]:
     looks at the cheapest beginnings first. A step of one finding may do for another that stands
     before it: that shows when what is not needed is left out of the steps for each.
     """
-    each = _plain(world, _each(world, start)) if world.states < MOST_STATES else start
+    each = _plain(world, _each(world, start)) if not world.tired else start
     plain = (start, _plain(world, start), each)
     best = min(plain, key=lambda state: state.worth)
     hopeless = names_of(best.pending) & names_of(start.pending)
     tie = count()
     queue = [(start.least(), len(start.pending), next(tie), start)]
-    while queue and world.states < MOST_STATES:
+    while queue and not world.tired:
         least, _, _, state = heapq.heappop(queue)
         if not best.pending and least >= best.cost:
             break
@@ -153,7 +152,7 @@ def _search(world: World, start: State) -> list[State]:
     return [best, each] if others and as_good else [best]
 
 
-def _finished(world: World, state: State) -> State:
+def _finished(world: World, start: State, state: State) -> State:
     """Return where further steps lead that leave less, whichever finding they are for.
 
     The search goes on from the first finding that can be helped, and that may be a dead end.
@@ -161,13 +160,22 @@ def _finished(world: World, state: State) -> State:
     further: State | None = state
     while further:
         state = further
-        taken = {step.name for step in state.steps}
         offers = (step for finding in state.pending for step in world.offered(finding))
-        offered = {s.name: s for s in offers if s.name not in taken}
-        reached = [world.after(state, step) for step in offered.values()]
+        offered = {step.name: step for step in offers if step not in state.steps}
+        reached = [_with(world, start, state, step) for step in offered.values()]
         less = [r for r in reached if weight_of(r.pending) < weight_of(state.pending)]
         further = min(less, key=lambda s: s.worth, default=None)
     return state
+
+
+def _with(world: World, start: State, state: State, step: Step) -> State:
+    """Return where *step* leads from *state*; one of its name gives way to it.
+
+    A driver that is new enough for one finding may be too old for another.
+    """
+    if all(taken.name != step.name for taken in state.steps):
+        return world.after(state, step)
+    return world.after(start, *(step if s.name == step.name else s for s in state.steps))
 
 
 def _plain(world: World, start: State) -> State:
@@ -222,10 +230,13 @@ def _fewer(before: Sequence[Finding], after: Sequence[Finding]) -> tuple[str, ..
 # ---- the proof ---------------------------------------------------------------------------------
 
 
-def _shortest(world: World, start: State, found: State, known: State | None) -> State:
+def _shortest(
+    world: World, start: State, found: State, known: State | None, *, hurried: bool = False
+) -> State:
     """Put the steps in order, and drop each without which nothing more and nothing else remains.
 
-    What cannot become better than the end that is *known* is left as it is.
+    What cannot become better than the end that is *known*, or what is *hurried* in a tired world,
+    is given up for that one.
     """
     orders = dict.fromkeys((in_order(found.steps), found.steps))
     best = min((world.after(start, *steps) for steps in orders), key=lambda s: weight_of(s.pending))
@@ -240,7 +251,7 @@ def _shortest(world: World, start: State, found: State, known: State | None) -> 
             kept.append(step)
             if known and weight_of(best.pending) >= weight_of(known.pending):
                 costly = sum(s.cost for s in kept) > known.cost
-                if costly or world.states >= MOST_STATES:
+                if costly or (hurried and world.tired and best.worth >= known.worth):
                     return known
     return best
 

@@ -14,6 +14,9 @@ from torchdoctor.registry import Check
 from torchdoctor.replay import Replay
 from torchdoctor.values import dataclass
 
+MOST_WAYS = 30
+"""How many ways are gone before the best end so far is taken."""
+
 
 @dataclass(frozen=True, slots=True)
 class State:
@@ -67,20 +70,26 @@ class World:
         """Whatever was found on any way."""
         self._barred: Callable[[Step], bool] = lambda _step: False
         self._known: dict[tuple[int, ...], State] = {}
+        self._most = MOST_WAYS
         self._facts: dict[tuple[int, int], tuple[Step, Facts, Facts]] = {}
         self._as_tried: dict[int, tuple[Facts, Facts]] = {}
         self._touched: dict[tuple[int, int], tuple[Step, Facts, Mapping[str, str]]] = {}
 
-    def without(self, barred: Callable[[Step], bool]) -> World:
-        """Return this world, in which no step is offered that is *barred*."""
+    def without(self, barred: Callable[[Step], bool], *, rested: bool = False) -> World:
+        """Return this world, in which no step is offered that is *barred*.
+
+        It is as tired as this one, or else *rested*.
+        """
         other, mine = copy(self), self._barred
         other._barred = lambda step: mine(step) or barred(step)  # noqa: SLF001 - it is one of us
+        if rested:
+            other._most = len(self._known) + MOST_WAYS  # noqa: SLF001 - as above
         return other
 
     @property
-    def states(self) -> int:
-        """Return how many ways were gone."""
-        return len(self._known)
+    def tired(self) -> bool:
+        """Tell whether so many ways were gone that the best end so far is taken."""
+        return len(self._known) >= self._most
 
     def unseen(self, state: State) -> set[str]:
         """Return the findings that a check might have made at *state*, if it could have told."""

@@ -84,7 +84,7 @@ def newer_compiler(first: int, *, effect: Effect, there: str = "") -> Step:
     """Return the step that has a build done by gcc *first* or newer; *there* is one, if any is."""
     major = there or str(first)
     step = by_hand(
-        f"use-gcc-{first}-or-newer",
+        "use-newer-compiler",
         f"Install gcc {first} or newer beside the present one (Debian, Ubuntu: g++-{first}; RHEL:"
         " gcc-toolset; conda: gxx), and name it by CC and CXX",
         why="Each torch compiles with the C++ of its time.",

@@ -16,7 +16,7 @@ from packaging.version import InvalidVersion, Version
 from torchdoctor import choose, constraints, effects, gpu
 from torchdoctor.choose import Choice
 from torchdoctor.constraints import Wish
-from torchdoctor.facts import Container, Driver, Facts, Interpreter, Limits, Platform
+from torchdoctor.facts import Container, Driver, Facts, Interpreter, Platform
 from torchdoctor.model import Commands, Layer, Step
 from torchdoctor.scale import SMALL
 from torchdoctor.steps import builds, packages, system
@@ -191,11 +191,7 @@ def _shm(require: Mapping[str, str], facts: Facts) -> Cure:
     size = policy.size(require["shm"]) or 0
     whole = -(-size // GIB)
 
-    def effect(now: Facts) -> Facts:
-        if not isinstance(now.limits, Limits):
-            return now
-        return replace(now, limits=replace(now.limits, shm=whole * GIB, shm_free=whole * GIB))
-
+    effect = effects.larger_shm(whole * GIB)
     why = "It is the size that the policy requires."
     if isinstance(facts.container, Container):
         title = f"Start the container with --shm-size={whole}g"
