@@ -62,7 +62,7 @@ def check(
             f"The C++ compiler does not know C++{said.values['standard']}, with which torch has"
             " extensions compiled.",
             (Evidence("symptoms", said.text.strip()[:300], said.source),),
-            (steps.compiling.newer_compiler(first or 13, effect=effects.settled(STANDARD)),),
+            (steps.compiling.newer_compiler(first or 13),),
         )
         return
     if not building.asked(expectation):
@@ -125,8 +125,6 @@ def _too_old(tools: BuildTools) -> Finding | None:
         return None
     others = [name.partition("-")[2] for name in tools.found if name.startswith("g++-")]
     there = next((major for major in others if int(major) >= first), "")
-    newer = Compiler(f"g++-{there or first}", f"g++-{there or first}", "gcc", there or str(first))
-    effect = effects.then(building.becomes(cxx=newer, cc=newer), effects.settled(STANDARD))
     return Finding(
         "host-compiler-too-old",
         "error",
@@ -136,7 +134,7 @@ def _too_old(tools: BuildTools) -> Finding | None:
             Evidence("build_tools.cxx", f"gcc {one.version}", one.path or one.command),
             Evidence("build_tools.standard", f"-std=c++{standard}", "cpp_extension.py"),
         ),
-        (steps.compiling.newer_compiler(first, effect=effect, there=there),),
+        (steps.compiling.newer_compiler(first, there=there),),
     )
 
 

@@ -133,14 +133,7 @@ def _choose_again(given: str | None) -> Step:
         return distributed.unset(
             NCCL, why="NCCL chooses by itself without it.", settles=distributed.INTERFACE_IS_WRONG
         )
-    return distributed.assign(
-        NCCL,
-        "<interface>",
-        why="NCCL then has not to choose.",
-        settles=distributed.INTERFACE_IS_WRONG,
-        title=f"Set {NCCL} to the interface by which the hosts reach each other: the one that"
-        " `ip route get MASTER_ADDR` names after dev",
-    )
+    return distributed.find_interface(NCCL, why="NCCL then has not to choose.")
 
 
 def _several_hosts(variables: Mapping[str, str] | Unknown) -> bool:

@@ -169,9 +169,10 @@ def _clashes(numbers: Mapping[str, int]) -> Iterator[tuple[tuple[str, ...], str]
         if small in numbers and large in numbers:
             one, other = numbers[small], numbers[large]
             if one > other or (one == other and word == "below"):
-                same = f"{small}={one} is not below {large}={other}"
-                above = f"{small}={one} is above {large}={other}"
-                yield (small, large), same if word == "below" else above
+                says = f"{small}={one} is above {large}={other}"
+                if word == "below":
+                    says = f"{small}={one} is not below {large}={other}"
+                yield (small, large), says
     sizes = ("GROUP_WORLD_SIZE", "LOCAL_WORLD_SIZE", "WORLD_SIZE")
     if all(name in numbers for name in sizes):
         nodes, here, world = (numbers[name] for name in sizes)

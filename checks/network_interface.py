@@ -28,7 +28,7 @@ from collections.abc import Iterator, Mapping
 
 from torchdoctor import distributed_steps as distributed
 from torchdoctor.facts import Symptom, Unknown
-from torchdoctor.model import Confidence, Evidence, Finding, Severity, Step
+from torchdoctor.model import Confidence, Evidence, Finding, Severity
 
 FAMILY = "distributed"
 FINDS = ("wrong-socket-ifname", "hostname-loopback", "peer-unreachable")
@@ -127,19 +127,6 @@ def _refused(said: Symptom) -> Finding:
     )
 
 
-def _find(
-    name: str, *, why: str, settles: tuple[str, ...] = distributed.INTERFACE_IS_WRONG
-) -> Step:
-    return distributed.assign(
-        name,
-        "<interface>",
-        why=why,
-        settles=settles,
-        title=f"Set {name} to the interface by which the nodes reach each other: the one that"
-        " `ip route get MASTER_ADDR` names after dev",
-    )
-
-
 def _for_gloo(said: Symptom | None, value: str | None) -> Finding:
     name = value if value is not None else (said.values["interface"] if said else "")
     form = _is_list(name)
@@ -155,7 +142,7 @@ def _for_gloo(said: Symptom | None, value: str | None) -> Finding:
         severity,
         f"{GLOO}={name} {fault}.",
         (*distributed.seen(said), *known),
-        (_find(GLOO, why="Exclusions (^lo) and lists are for NCCL only."),),
+        (distributed.find_interface(GLOO, why="Exclusions (^lo) and lists are for NCCL only."),),
     )
 
 
@@ -163,7 +150,7 @@ def _for_nccl(said: Symptom | None, value: str | None) -> Finding:
     settles = distributed.INTERFACE_IS_WRONG
     if value is None:
         summary = "NCCL finds no network interface that it can use."
-        steps = (_find(NCCL, why="NCCL then has not to choose."),)
+        steps = (distributed.find_interface(NCCL, why="NCCL then has not to choose."),)
         confidence: Confidence = "likely"
     else:
         fault = "ends at this machine" if value == "lo" else "names no network interface here"
@@ -219,7 +206,7 @@ def _loopback(symptoms: tuple[Symptom, ...] | Unknown, *, many: bool) -> Iterato
             f"Another node is told to come to {refused.values['remote']}: the host's own name"
             " resolves to a loopback address.",
             distributed.seen(refused, unresolved, hosts),
-            (_find(GLOO, why="gloo then binds to it.", settles=LOOPBACK),),
+            (distributed.find_interface(GLOO, why="gloo then binds to it.", settles=LOOPBACK),),
             confidence="certain" if many else "likely",
         )
     elif unresolved and not refused:
@@ -230,5 +217,7 @@ def _loopback(symptoms: tuple[Symptom, ...] | Unknown, *, many: bool) -> Iterato
             "This host's own name resolves to no address of it, so gloo takes the loopback one;"
             " other nodes could not reach it.",
             evidence,
-            (_find(GLOO, why="gloo then binds to it.", settles=LOOPBACK),) if many else (),
+            (distributed.find_interface(GLOO, why="gloo then binds to it.", settles=LOOPBACK),)
+            if many
+            else (),
         )

@@ -75,6 +75,11 @@ def test_a_compiler_or_a_toolkit_is_there_whoever_asked_for_it() -> None:
     after = steps.compiling.older_compiler("12", windows=False).effect(facts)
     assert after.symptoms == said[1:]
     assert after.build_tools == replace(make.tools(), cxx=gcc, cc=gcc)
+    after = steps.compiling.older_compiler("", windows=True).effect(facts)
+    assert (after.symptoms, after.build_tools) == (said[1:], facts.build_tools)
+    newer = Compiler("g++-13", "g++-13", "gcc", "13")
+    after = steps.compiling.newer_compiler(13).effect(facts)
+    assert after.build_tools == replace(make.tools(), cxx=newer, cc=newer)
     new = Toolkit("12.1", "/usr/local/cuda-12.1")
     after = steps.compiling.toolkit("12.1").effect(facts)
     assert after.symptoms == said[:1]

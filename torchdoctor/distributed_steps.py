@@ -103,6 +103,18 @@ def assign(name: str, what: str, *, why: str, settles: Iterable[str], title: str
     )
 
 
+def find_interface(name: str, *, why: str, settles: Iterable[str] = INTERFACE_IS_WRONG) -> Step:
+    """Return the step that sets *name* to the interface between the nodes, which nobody knows."""
+    return assign(
+        name,
+        "<interface>",
+        why=why,
+        settles=settles,
+        title=f"Set {name} to the interface by which the nodes reach each other: the one that"
+        " `ip route get MASTER_ADDR` names after dev",
+    )
+
+
 def unset(name: str, *, why: str, settles: Iterable[str]) -> Step:
     """Return the step that takes the variable *name* away on every node."""
     return replace(

@@ -128,7 +128,7 @@ def _search(world: World, start: State) -> list[State]:
     looks at the cheapest beginnings first. A step of one finding may do for another that stands
     before it: that shows when what is not needed is left out of the steps for each.
     """
-    each = _plain(world, _each(world, start)) if not world.tired else start
+    each = start if world.tired else _plain(world, _each(world, start))
     plain = (start, _plain(world, start), each)
     best = min(plain, key=lambda state: state.worth)
     hopeless = names_of(best.pending) & names_of(start.pending)

@@ -150,6 +150,20 @@ def test_one_build_meets_what_is_said_of_torch_and_of_cuda(cure: Planner) -> Non
     assert planned.step.commands.bash[-1].endswith("/whl/cu128")
 
 
+def test_on_a_jetson_nvidias_own_wheels_meet_what_is_said_of_cuda(judge: Judge) -> None:
+    orin = {
+        "platform": linux(machine="aarch64", jetson=True),
+        "interpreter": interpreter("3.10.12", machine="linux-aarch64"),
+        "driver": driver(None, cuda="12.6"),
+        "gpus": (nvidia("", None),),
+        "torch": None,
+    }
+    index = "https://pypi.jetson-ai-lab.io/jp6/cu126"
+    for cuda, fits in ((">=12", True), (">=13", False)):
+        (found,) = judge(**orin, expectation=Expectation(require={"cuda": cuda})).findings
+        assert [index in step.commands.bash[-1] for step in found.steps] == [True] * fits
+
+
 @pytest.mark.parametrize(
     ("changed", "why"),
     [

@@ -57,7 +57,9 @@ def older_compiler(
     kind = becomes.kind if becomes else "gcc"
     numbered = bool(major) and not windows and kind == "gcc"
     older = Compiler(f"g++-{major}", f"g++-{major}", "gcc", major, "CXX") if numbered else becomes
-    known = building.becomes(cxx=older, cc=older) if older else effects.untried
+    effect = effects.settled("host-compiler-refused")
+    if older:
+        effect = effects.then(building.becomes(cxx=older, cc=older), effect)
     step = by_hand(
         f"use-gcc-{major}" if numbered else "use-older-compiler",
         "Install a Visual Studio release that this CUDA takes, and build from its prompt"
@@ -66,7 +68,7 @@ def older_compiler(
         why="The compiler only has to be older for this one build.",
         layer=Layer.ENVIRONMENT,
         cost=SMALL,
-        effect=effects.then(known, effects.settled("host-compiler-refused")),
+        effect=effect,
     )
     if not numbered:
         return step
@@ -80,9 +82,10 @@ def older_compiler(
     return replace(step, commands=installers.join(install, Commands(bash=said.bash)))
 
 
-def newer_compiler(first: int, *, effect: Effect, there: str = "") -> Step:
+def newer_compiler(first: int, *, there: str = "") -> Step:
     """Return the step that has a build done by gcc *first* or newer; *there* is one, if any is."""
     major = there or str(first)
+    newer = Compiler(f"g++-{major}", f"g++-{major}", "gcc", major)
     step = by_hand(
         "use-newer-compiler",
         f"Install gcc {first} or newer beside the present one (Debian, Ubuntu: g++-{first}; RHEL:"
@@ -90,7 +93,9 @@ def newer_compiler(first: int, *, effect: Effect, there: str = "") -> Step:
         why="Each torch compiles with the C++ of its time.",
         layer=Layer.ENVIRONMENT,
         cost=SMALL,
-        effect=effect,
+        effect=effects.then(
+            building.becomes(cxx=newer, cc=newer), effects.settled("cxx-standard-unknown")
+        ),
         admin=not there,
     )
     names = (("CC", f"gcc-{major}"), ("CXX", f"g++-{major}"))
