@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -17,6 +18,12 @@ from torchdoctor.run import run
 def pytest_xdist_auto_num_workers() -> int:
     """Return one more than there are cores: many tests wait for a deadline that is promised."""
     return (os.cpu_count() or 1) + 1
+
+
+def pytest_configure() -> None:
+    """Take interrupts: what was started in the background ignores them, and so do its children."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 Judge = Callable[..., Outcome]

@@ -250,8 +250,6 @@ def test_an_interrupt_ends_it_and_every_child(
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        # Whoever runs the tests in the background has SIGINT ignored, which is inherited.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     wait_for(lambda: bool(alive(marker)))
     process.send_signal(number)
