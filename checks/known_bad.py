@@ -17,10 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
-
-from torchdoctor import choose, gpu, steps
+from torchdoctor import choose, gpu, requirements, steps
 from torchdoctor.facts import (
     Build,
     Distribution,
@@ -90,13 +87,9 @@ def _said(row: Mapping[str, Any], symptoms: tuple[Symptom, ...] | Unknown) -> Sy
 
 
 def _is_meant(row: Mapping[str, Any], torch: Build, platform: Platform | Unknown) -> bool:
-    try:
-        version = Version(torch.public)
-    except InvalidVersion:
+    if not requirements.accepts(row["versions"], torch.public):
         return False
-    meant = SpecifierSet(row["versions"]).contains(version, prereleases=True) and (
-        not row["tags"] or torch.tag in row["tags"]
-    )
+    meant = not row["tags"] or torch.tag in row["tags"]
     if meant and row["platforms"] and isinstance(platform, Unknown):
         raise CannotTell(f"platform: {platform.reason}")
     return meant and (not row["platforms"] or gpu.platform_key(platform) in row["platforms"])
@@ -106,9 +99,9 @@ def _is_mended(row: Mapping[str, Any], distributions: tuple[Distribution, ...] |
     cure = row.get("unless")
     if not cure or isinstance(distributions, Unknown):
         return False
-    enough = SpecifierSet(f">={cure['from']}")
+    enough = f">={cure['from']}"
     return any(
-        d.name in cure["packages"] and enough.contains(d.version, prereleases=True)
+        d.name in cure["packages"] and requirements.accepts(enough, d.version)
         for d in distributions
     )
 

@@ -20,6 +20,7 @@ Sources: NCCL's docs/userguide/source/env.rst and its source, torch/csrc/distrib
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 from torchdoctor import distributed_steps as distributed
 from torchdoctor import effects, steps
@@ -36,6 +37,7 @@ FINDS = (
     "master-unreachable",
 )
 NCCL, TORCH = "NCCL_", "TORCH_NCCL_"
+TABLES = {NCCL: "nccl", TORCH: "torch"}
 STEERING = (NCCL, "TORCH_", "CUDA_LAUNCH_BLOCKING")
 CLOSE = 0.86
 """How like a known name one has to be, to be taken for a misspelt one."""
@@ -62,9 +64,8 @@ def check(
 ) -> Iterator[Finding]:
     """Look at each name, then at what they say together."""
     ours = {n: value for n, value in sorted(variables.items()) if n.startswith(STEERING)}
-    known = _known(ours) if ours else {}
     for name, value in ours.items():
-        if near := known.get(name):
+        if near := _meant(name):
             yield _misspelt(name, value, near)
         elif _renamed(name) and _renames(torch):
             yield _old(name, value)
@@ -76,25 +77,31 @@ def check(
     yield from _master(variables)
 
 
-def _known(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the names that nothing reads, with the known name that each is like."""
-    found = {}
-    for start, table in ((NCCL, "nccl"), (TORCH, "torch")):
-        rows = load("variables")[table]
-        names = rows["names"].split()
-        all_names = {*names, *rows.get("others", "").split()}
-        for name in variables:
-            rest = name.removeprefix(start)
-            if not name.startswith(start) or rest in all_names or _renamed(name):
-                continue
-            from difflib import get_close_matches  # noqa: PLC0415 - for an unknown name only
+@cache  # a plan asks again after each step that touches a variable
+def _meant(name: str) -> str | None:
+    """Return the known name that *name* is like, if it is one that nothing reads."""
+    start = next((s for s in (NCCL, TORCH) if name.startswith(s)), None)
+    if start is None or _renamed(name):
+        return None
+    rest, (names, all_names) = name.removeprefix(start), _names(TABLES[start])
+    if rest in all_names:
+        return None
+    from difflib import get_close_matches  # noqa: PLC0415 - for an unknown name only
 
-            near = get_close_matches(rest, names, 1, CLOSE)
-            if near and not rest.startswith(f"{near[0]}_"):  # a newer one may go on from a known
-                found[name] = start + near[0]
-    return found
+    near = get_close_matches(rest, names, 1, CLOSE)
+    # A newer one may go on from a known.
+    return start + near[0] if near and not rest.startswith(f"{near[0]}_") else None
 
 
+@cache
+def _names(table: str) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Return the names in *table* that one may have meant, and all that something reads."""
+    rows = load("variables")[table]
+    names = tuple(rows["names"].split())
+    return names, frozenset((*names, *rows.get("others", "").split()))
+
+
+@cache
 def _renamed(name: str) -> bool:
     return name.removeprefix(NCCL) in load("variables")["torch"]["renamed"] and name[:5] == NCCL
 

@@ -15,7 +15,6 @@ Sources: NVML API reference, return codes; https://github.com/NVIDIA/nvidia-cont
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -36,9 +35,8 @@ from torchdoctor.model import CannotTell, Evidence, Finding, Layer, Severity, St
 FAMILY = "gpu"
 FINDS = ("nvml-mismatch", "container-gpu-detached", "gpu-fell-off-bus")
 
-MISMATCH, LOST, UNKNOWN = 18, 15, 999
-_LOST = re.compile(r"GPU is lost|device handle for [^\n]{1,80}: Unknown Error")
-"""Asked for one GPU of several, nvidia-smi says an unknown error where the driver lost that one."""
+MISMATCH = 18
+"""NVML's number for a library and a driver of two releases."""
 
 
 def check(
@@ -61,7 +59,6 @@ def check(
         driver = Driver(None, source="a message")
     text = driver.error or ""
     reason = (said.values.get("reason") or said.text) if said else ""
-    # A host that loses a GPU says so in other words; an unknown error is what containers get.
     inside = isinstance(container, Container | Unknown) and bool(
         isinstance(container, Container) or said
     )
@@ -88,7 +85,7 @@ def check(
             () if severity == "note" else cures,
             because_of=("driver-installed-in-container",),
         )
-    elif driver.code == LOST or _LOST.search(text + reason):
+    elif gpu.off_bus(driver, reason):
         again = steps.reboot(why="A lost GPU is found again only at a start.")
         yield Finding(
             "gpu-fell-off-bus",
@@ -97,7 +94,7 @@ def check(
             tuple(seen) or (Evidence("driver.code", str(driver.code), "NVML"),),
             () if severity == "note" else (again,),
         )
-    elif inside and (driver.code == UNKNOWN or "Unknown Error" in text + reason):
+    elif inside and gpu.detached(driver, reason):
         yield Finding(
             "container-gpu-detached",
             severity,

@@ -19,9 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion
-
+from torchdoctor import requirements
 from torchdoctor.facts import (
     Build,
     Driver,
@@ -80,10 +78,7 @@ def _meets(name: str, here: str, required: str) -> bool:
         from torchdoctor import policy  # noqa: PLC0415 - few checks are given a policy
 
         return int(here) >= (policy.size(required) or 0)
-    try:
-        return SpecifierSet(required).contains(here, prereleases=True)
-    except InvalidVersion:
-        return False
+    return requirements.accepts(required, here) is True
 
 
 def _here(name: str, facts: Facts) -> str | None:

@@ -181,7 +181,8 @@ def _recognised(symptoms: tuple[Symptom, ...]) -> str:
 
 def _reinstall(records: Mapping[str, Record] | Unknown, facts: Facts) -> Iterator[Step]:
     record = None if isinstance(records, Unknown) else records.get("torch")
-    verified = record is not None and record.hashed > 0
+    # A record of no files is that of a distribution which a step has just put in, whole.
+    verified = record is not None and (record.hashed > 0 or not record.files)
     if not verified and steps.owner(facts, "torch"):
         yield steps.reinstall(
             facts, ["torch"], why="The files of torch were not compared with what was published."

@@ -9,7 +9,7 @@ import pytest
 
 from tests.checks import make
 from torchdoctor import effects, plan, standing, steps
-from torchdoctor.facts import Facts, Symptom
+from torchdoctor.facts import Facts, Record, Symptom
 from torchdoctor.model import Effect, Finding, Layer, Plan, Step
 from torchdoctor.registry import Check, all_checks
 from torchdoctor.run import run
@@ -38,9 +38,8 @@ def a_finding(
 
 def stands(finding: Finding, step: Step, *others: Finding, **known: object) -> bool:
     """Tell whether *finding*, seen as long as what was tried is known, stands after *step*."""
-    facts = Facts(**known)  # type: ignore[arg-type]
     gone = [finding, *others]
-    return finding in standing.standing(gone, step, facts, facts, lambda *_: True)
+    return finding in standing.standing(gone, step, Facts(**known), finds=lambda _: True)  # type: ignore[arg-type]
 
 
 def test_a_variable_that_is_unset_makes_no_cached_wheel_whole() -> None:
@@ -66,8 +65,7 @@ def test_a_step_of_another_finding_leaves_it_standing() -> None:
 def test_a_finding_without_a_step_stands_until_the_facts_say_else() -> None:
     lost = a_finding("fault")
     assert stands(lost, a_step("other"))
-    facts = Facts()
-    assert standing.standing([lost], a_step("other"), facts, facts, lambda *_: False) == ()
+    assert standing.standing([lost], a_step("other"), Facts(), finds=lambda _: False) == ()
 
 
 def test_what_a_cured_finding_explains_is_cured_with_it() -> None:
@@ -256,3 +254,21 @@ def test_what_is_put_in_place_is_told_by_the_facts() -> None:
     assert standing.touched(steps.unset_variable("A", why=""), facts) == {"$A": ""}
     assert standing.touched(steps.unset_variable("B", why=""), facts) == {}
     assert standing.touched(again, replace(facts, distributions=())) == {"torch": "2.9.1"}
+
+
+def test_a_torch_that_was_just_put_in_is_not_put_in_again() -> None:
+    """Its files are those that were published: nothing is gained by the same ones."""
+    check = {"torch-imports": CHECKS["torch-imports"]}
+    here = Facts(
+        platform=make.linux(),
+        interpreter=make.interpreter(),
+        distributions=(make.dist("torch", "2.13.0+cpu"),),
+        torch=make.build("2.13.0+cpu"),
+        records={"torch": Record("torch", 100)},
+        trial=make.raised("ImportError", "?"),
+    )
+    (outcome,) = run(check, here)
+    assert [step.name for f in outcome.findings for step in f.steps] == ["reinstall-torch"]
+    after = effects.packages({"torch": "2.13.0+cu126"})(here)
+    (outcome,) = run(check, standing.as_tried(here, after))
+    assert [f.steps for f in outcome.findings] == [()]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.checks import make
-from torchdoctor import choose, distributed_steps, steps
-from torchdoctor.facts import Compiler, Facts, Toolkit
+from torchdoctor import choose, distributed_steps, effects, gpu, steps
+from torchdoctor.facts import Compiler, Driver, Facts, Toolkit
 
 LINUX = Facts(platform=make.linux())
 
@@ -122,3 +122,16 @@ def test_a_companion_of_a_torch_from_elsewhere_is_built_as_that_torch_is() -> No
     step = steps.align_companions(usual, ["torchvision"], why="")
     assert step is not None
     assert "torchvision===0.20.1" in step.commands.bash[0]
+
+
+def test_whatever_a_container_is_started_anew_for_it_gets_the_gpus_that_it_lost() -> None:
+    step = steps.restart_container("Start it with more", why="", effect=effects.untried)
+    lost = Driver(None, error="Unknown Error", code=999, kernel_module="550.90.07")
+    after = step.effect(Facts(driver=lost)).driver
+    assert isinstance(after, Driver)
+    assert gpu.answers(after)
+    assert after.release == "550.90.07"
+    # One that fell off the bus comes back with a reboot alone.
+    said = "Unable to determine the device handle for GPU0000:34:00.0: Unknown Error"
+    off = Driver("550.54", error=said, code=999)
+    assert step.effect(Facts(driver=off)).driver is off

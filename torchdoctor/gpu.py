@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Literal
@@ -28,6 +29,11 @@ PLATFORMS = ("linux_x86_64", "linux_aarch64", "win_amd64", "win_arm64")
 OUR_TRIALS = ("import ", "output of import ", "torch.cuda", "torch and numpy", "torch, ")
 """How the sources of symptoms from our own trials begin; any other shows what the user ran."""
 
+LOST, UNKNOWN = 15, 999
+"""NVML's numbers for a GPU that is lost, and for an error without a name."""
+_OFF_BUS = re.compile(r"GPU is lost|device handle for [^\n]{1,80}: Unknown Error")
+"""Asked for one GPU of several, nvidia-smi says an unknown error where the driver lost that one."""
+
 
 def answers(driver: Driver | Unknown | None) -> bool:
     """Tell whether there is an NVIDIA driver and it answered in full."""
@@ -50,6 +56,20 @@ def not_loaded(driver: Driver | Unknown | None) -> bool:
     if not isinstance(driver, Driver):
         return False
     return driver.code in (9, 12) or "communicate with the NVIDIA driver" in (driver.error or "")
+
+
+def off_bus(driver: Driver, said: str = "") -> bool:
+    """Tell whether a GPU no longer answers on the bus, by NVML's number or by what was *said*."""
+    return driver.code == LOST or bool(_OFF_BUS.search((driver.error or "") + said))
+
+
+def detached(driver: Driver, said: str = "") -> bool:
+    """Tell whether NVML names no reason: inside a container, that it lost the GPUs it had.
+
+    A host that loses a GPU says so in other words.
+    """
+    unnamed = driver.code == UNKNOWN or "Unknown Error" in (driver.error or "") + said
+    return unnamed and not off_bus(driver, said)
 
 
 def of_nvidia(gpus: tuple[Gpu, ...] | Unknown) -> tuple[Gpu, ...]:

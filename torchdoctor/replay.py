@@ -6,7 +6,6 @@ kept with the facts that it read, and said again where these are the same.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
@@ -17,10 +16,9 @@ from torchdoctor.model import Outcome
 from torchdoctor.registry import Check
 from torchdoctor.run import in_order, looked, run
 
-KEPT = 12
-"""How many answers are kept of a check that asks for whichever facts it needs."""
 _FIELDS = tuple(field.name for field in fields(Facts))
 _PLACES = {name: place for place, name in enumerate(_FIELDS)}
+_BITS = tuple(1 << place for place in _PLACES.values())
 _values_of = attrgetter(*_FIELDS)
 
 Numbers = tuple[int, ...]
@@ -34,8 +32,8 @@ class Replay:
         """Keep *checks* and, once there is any, what they said."""
         self._checks = checks
         self._order: tuple[str, ...] = ()
-        self._said: dict[str, deque[_Said]] = {name: deque(maxlen=KEPT) for name in checks}
-        self._by_facts: dict[str, dict[object, _Said]] = {name: {} for name in checks}
+        self._said: dict[str, dict[int, dict[object, _Said]]] = {name: {} for name in checks}
+        """What each check said, by the bits of the fields that it read and by their values."""
         self._values: tuple[list[object], ...] = tuple([] for _ in _FIELDS)
         self._met: dict[int, _Met] = {}
 
@@ -54,9 +52,8 @@ class Replay:
             }
         known = {name: told.outcome for name, told in now.said.items()}
 
-        def look(check: Check, facts: Facts) -> Outcome:
-            now.said[check.name] = told = self._look(check, facts, now.numbers)
-            return told.outcome
+        def look(check: Check, _facts: Facts) -> Outcome:
+            return self._look(check, now).outcome
 
         self._order = self._order or in_order(self._checks)
         return run(self._checks, facts, order=self._order, look=look, known=known)
@@ -74,26 +71,30 @@ class Replay:
                 continue
             if "facts" not in check.reads:
                 met.said[check.name] = said = _Said(check, facts, met.numbers, outcome)
-                self._by_facts[check.name][_key_of(check.reads)(met.numbers)] = said
+                self._keep(said, check)
 
     def look(self, check: Check, facts: Facts, like: Facts | None = None) -> Outcome:
         """Return what *check* alone says of *facts*, which were made of *like*."""
-        return self._look(check, facts, self._of(facts, like).numbers).outcome
+        return self._look(check, self._of(facts, like)).outcome
 
-    def _look(self, check: Check, facts: Facts, numbers: Numbers) -> _Said:
-        if "facts" not in check.reads:  # what it reads is known, and is the key
-            key = _key_of(check.reads)(numbers)
-            answers = self._by_facts[check.name]
-            if key not in answers:
-                answers[key] = _Said(check, facts, numbers)
-            return answers[key]
-        known = self._said[check.name]
-        for said in known:
-            if said.holds_for(numbers):
-                return said
-        said = _Said(check, facts, numbers)
-        known.appendleft(said)
+    def _look(self, check: Check, met: _Met) -> _Said:
+        numbers = met.numbers
+        said = met.said.get(check.name)
+        if said and not said.late:
+            return said
+        for mask, answers in self._said[check.name].items():
+            said = answers.get(_key_of(mask)(numbers))
+            if said and not (said.late and said.differs(numbers)):
+                break
+        else:
+            said = _Said(check, met.facts, numbers)
+            self._keep(said, check)
+        met.said[check.name] = said
         return said
+
+    def _keep(self, said: _Said, check: Check) -> None:
+        answers = self._said[check.name].setdefault(said.mask, {})
+        answers[_key_of(said.mask)(said.numbers)] = said
 
     def _of(self, facts: Facts, like: Facts | None) -> _Met:
         if known := self._met.get(id(facts)):
@@ -101,10 +102,12 @@ class Replay:
         values = _values_of(facts)
         if before := self._met.get(id(like)):
             numbers = tuple(
-                number if new is old else _place(kept, new)
-                for new, old, number, kept in zip(
-                    values, before.values, before.numbers, self._values, strict=True
-                )
+                [  # in a list it takes half as long
+                    number if new is old else _place(kept, new)
+                    for new, old, number, kept in zip(
+                        values, before.values, before.numbers, self._values, strict=True
+                    )
+                ]
             )
         else:
             numbers = tuple(map(_place, self._values, values))
@@ -135,34 +138,33 @@ def _place(values: list[object], value: object) -> int:
 
 def _differing(one: Numbers, other: Numbers) -> int:
     """Return the bits of the fields in which *one* and *other* differ."""
-    return sum(1 << i for i, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
+    return sum([bit for bit, a, b in zip(_BITS, one, other, strict=True) if a != b])
 
 
 @cache
-def _read_by(names: tuple[str, ...]) -> tuple[tuple[int, ...], int, bool]:
-    """Return the places of the fields with these *names*, their bits, and whether all are asked."""
-    places = tuple(_PLACES[name] for name in names if name != "facts")
-    return places, sum(1 << place for place in places), "facts" in names
+def _read_by(names: tuple[str, ...]) -> tuple[int, bool]:
+    """Return the bits of the fields with these *names*, and whether all are asked."""
+    return sum(1 << _PLACES[name] for name in names if name != "facts"), "facts" in names
 
 
 @cache
-def _key_of(names: tuple[str, ...]) -> Callable[[Numbers], object]:
-    """Return what takes the numbers of the fields with these *names* out of all of them."""
-    return itemgetter(*(_PLACES[name] for name in names)) if names else lambda _numbers: None
+def _key_of(mask: int) -> Callable[[Numbers], object]:
+    """Return what takes the numbers of the fields with these bits out of all of them."""
+    places = [place for place in _PLACES.values() if mask >> place & 1]
+    return itemgetter(*places) if places else lambda _numbers: None
 
 
 class _Said:
     """What a check said, and of which facts."""
 
-    __slots__ = ("_numbers", "_reads", "late", "mask", "outcome")
+    __slots__ = ("late", "mask", "numbers", "outcome")
 
     def __init__(
         self, check: Check, facts: Facts, numbers: Numbers, outcome: Outcome | None = None
     ) -> None:
-        self._numbers = numbers
-        named, self.mask, all_of_them = _read_by(check.reads)
+        self.numbers = numbers
+        self.mask, all_of_them = _read_by(check.reads)
         """The bits of the fields that it read."""
-        self._reads = list(named)
         self.late = False
         """Whether one of its steps read a field when the check was done."""
         whole = _Watched.over(facts, self) if all_of_them else facts
@@ -170,17 +172,12 @@ class _Said:
 
     def read(self, place: int) -> None:
         """Take note that the field at *place* was read, too."""
-        self._reads.append(place)
         self.mask |= 1 << place
         self.late = hasattr(self, "outcome")
 
-    def holds_for(self, numbers: Numbers) -> bool:
-        """Tell whether the check would say the same of the facts with these *numbers*."""
-        then = self._numbers
-        for place in self._reads:  # noqa: SIM110 - this loop is half of what a plan takes
-            if numbers[place] != then[place]:
-                return False
-        return True
+    def differs(self, numbers: Numbers) -> bool:
+        """Tell whether the check may say something else of the facts with these *numbers*."""
+        return bool(self.mask & _differing(numbers, self.numbers))
 
 
 class _Watched(Facts):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import SpecifierSet
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
@@ -83,17 +83,21 @@ def name(requirement: Requirement) -> str:
 
 
 def accepts(specifier: SpecifierSet | str, version: str) -> bool | None:
-    """Tell whether *version* is in *specifier*, a prerelease too; None when it is no version."""
+    """Tell whether *version* is in *specifier*, a prerelease too; None when one is none."""
+    if isinstance(specifier, str):
+        return _accepts(specifier, version)
     try:
-        wanted = _specifier(specifier) if isinstance(specifier, str) else specifier
-        return wanted.contains(_version(version), prereleases=True)
-    except (InvalidVersion, ValueError):
+        return specifier.contains(_version(version), prereleases=True)
+    except InvalidVersion:
         return None
 
 
 @functools.lru_cache(4096)
-def _specifier(text: str) -> SpecifierSet:
-    return SpecifierSet(text)
+def _accepts(specifier: str, version: str) -> bool | None:
+    try:
+        return accepts(SpecifierSet(specifier), version)
+    except InvalidSpecifier:
+        return None
 
 
 @functools.lru_cache(4096)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from graphlib import TopologicalSorter
 
 from torchdoctor.facts import Facts, Unknown
-from torchdoctor.model import CannotTell, Finding, Outcome
+from torchdoctor.model import CannotTell, Finding, Outcome, Status
 from torchdoctor.registry import Check
 
 
@@ -30,7 +30,8 @@ def run(
     in_the_way: set[str] = set()
     for name in order or in_order(checks):
         check = checks[name]
-        if check.after and (first := next(filter(in_the_way.__contains__, check.after), None)):
+        if check.after and not in_the_way.isdisjoint(check.after):
+            first = next(filter(in_the_way.__contains__, check.after))
             outcome = Outcome(name, "moot", reason=f"waits for {first}")
         else:
             outcome = known.get(name) or (look or looked)(check, facts)
@@ -57,30 +58,29 @@ def looked(check: Check, facts: Facts, whole: Facts | None = None) -> Outcome:
     *whole* stands in for *facts* where the check asks for all of them.
     """
     start = time.perf_counter()
-
-    def outcome(status: str, findings: tuple[Finding, ...] = (), reason: str = "") -> Outcome:
-        spent = time.perf_counter() - start
-        return Outcome(check.name, status, findings, reason, spent)  # type: ignore[arg-type]
-
+    whole = whole or facts
     given: dict[str, object] = {}
     lacking: list[str] = []
     for name in check.reads:
-        value = (whole or facts) if name == "facts" else getattr(facts, name)
+        given[name] = value = whole if name == "facts" else getattr(facts, name)
         if isinstance(value, Unknown) and name not in check.bears_unknown:
             lacking.append(f"{name}: {value.reason}")
-        given[name] = value
-    if lacking:
-        return outcome("unknown", reason="; ".join(lacking))
     found: list[Finding] = []
-    try:
-        found.extend(f.of(check.family) for f in check.run(**given))
-    except CannotTell as answer:
-        return outcome("found" if found else "unknown", tuple(found), str(answer))
-    except Exception:  # noqa: BLE001 - a broken check must not hide the other answers
-        import traceback  # noqa: PLC0415 - for a crash only
+    status: Status = "unknown" if lacking else "clear"
+    reason = "; ".join(lacking)
+    if not lacking:
+        try:
+            for finding in check.run(**given):  # what it found before it fails, counts
+                found.append(finding.of(check.family))  # noqa: PERF401 - as above
+        except CannotTell as answer:
+            status, reason = "unknown", str(answer)
+        except Exception:  # noqa: BLE001 - a broken check must not hide the other answers
+            import traceback  # noqa: PLC0415 - for a crash only
 
-        return outcome("crashed", tuple(found), traceback.format_exc())
-    return outcome("found" if found else "clear", tuple(found))
+            status, reason = "crashed", traceback.format_exc()
+    if found and status != "crashed":
+        status = "found"
+    return Outcome(check.name, status, tuple(found), reason, time.perf_counter() - start)
 
 
 def _news(outcome: Outcome, before: Iterable[Outcome]) -> Outcome:

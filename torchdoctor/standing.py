@@ -15,8 +15,6 @@ from torchdoctor import effects
 from torchdoctor.facts import Distribution, Facts, Interpreter, Unknown, Windows
 from torchdoctor.model import Finding, Step
 
-Finds = Callable[[Finding, Facts], bool]
-"""Whether the check that made a finding makes one of that name on other facts."""
 Puts = Callable[[Step, Facts], Mapping[str, str]]
 """What a step puts in place anew on facts, as :func:`touched` has it."""
 
@@ -41,22 +39,29 @@ _WITHIN = frozenset(("files", "versions", "environment"))
 _SOME_PYTHON = Interpreter("", "", "", "", "")
 
 
-def standing(  # noqa: PLR0913, PLR0917 - it is asked once, with all there is
+def standing(  # noqa: PLR0913 - it is asked once, with all there is
     gone: Sequence[Finding],
     step: Step,
     before: Facts,
-    tried: Facts,
-    finds: Finds,
+    *,
+    finds: Callable[[Finding], bool],
+    offered: Callable[[Finding], Finding] | None = None,
     puts: Puts | None = None,
 ) -> tuple[Finding, ...]:
     """Return those of *gone* that *step* did not cure.
 
     *gone* are findings that the checks do not make any more once *step* is done on the facts
-    *before*; *tried* are the facts after it, but with all that was tried before the first step.
-    *puts* stands in for :func:`touched`.
+    *before*. *finds* tells whether a check still makes one of that name on the facts after it, with
+    all that was tried before the first step; *offered* returns a finding with what is offered for
+    it by now, too: it is dear, so it is asked last. *puts* stands in for :func:`touched`.
     """
     puts = puts or touched
-    stand = [f for f in gone if not cures(step, f, before, puts) and finds(f, tried)]
+    stand = [
+        finding
+        for finding in gone
+        if not cures(step, finding, before, puts) and finds(finding)
+        if not (offered and cures(step, offered(finding), before, puts))
+    ]
     cured = {f.name for f in gone} - {f.name for f in stand}
     while explained := [f for f in stand if cured.intersection(f.because_of)]:
         cured.update(f.name for f in explained)

@@ -199,14 +199,15 @@ class World:
         What came up on the way and is out of sight again was never seen by anyone.
         """
         then = self._tried(before)
-        offered = [self._with_new_steps(finding, then) for finding in gone]
-        stand = standing.standing(offered, step, before, tried, self._finds, self.touched)
-        left = {id(finding) for finding in stand}
-        return tuple(
-            finding
-            for finding, now in zip(gone, offered, strict=True)
-            if id(now) in left and finding.name in self._shown
+        stand = standing.standing(
+            gone,
+            step,
+            before,
+            finds=lambda finding: self._finds(finding, tried),
+            offered=lambda finding: self._with_new_steps(finding, then),
+            puts=self.touched,
         )
+        return tuple(finding for finding in stand if finding.name in self._shown)
 
     def _with_new_steps(self, finding: Finding, facts: Facts) -> Finding:
         had = {step.name for step in finding.steps}

@@ -125,12 +125,13 @@ def _same_everywhere(facts: Facts) -> Callable[[str], str]:
         places = sorted(((p, n) for p, n in given if len(p) > 1), key=lambda row: -len(row[0]))
 
     def same(text: str) -> str:
+        # Most values are a version or a number, in which there is nothing to replace.
+        if len(text) <= _SHORT and "/" not in text and "\\" not in text:
+            return text
         for place, name in places:
             text = text.replace(place, name)
-        # Most values are a version or a number, in which there is nothing to replace.
-        if len(text) > _SHORT or "/" in text or "\\" in text:
-            for pattern, becomes in _noise_in_values():
-                text = pattern.sub(becomes, text)
+        for pattern, becomes in _noise_in_values():
+            text = pattern.sub(becomes, text)
         return text
 
     return same

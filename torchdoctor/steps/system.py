@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from torchdoctor import effects, shells
+from torchdoctor import effects, gpu, shells
 from torchdoctor.facts import Driver, Facts, Unknown
 from torchdoctor.model import Commands, Effect, Layer, Step
 from torchdoctor.scale import ADMIN, BUILD, REBOOT, SMALL, VARIABLE, slug
@@ -86,17 +86,28 @@ def restart_container(
     bash: tuple[str, ...] = (),
     name: str = "restart-container",
 ) -> Step:
-    """Return the step that starts the container anew, with other options or on a mended host."""
+    """Return the step that starts the container anew, with other options or on a mended host.
+
+    Whatever it is started anew for, it gets the GPUs that it has lost.
+    """
     return Step(
         name=name,
         title=title,
         why=why,
         layer=Layer.RUNTIME,
         cost=BUILD,
-        effect=effect,
+        effect=effects.then(effect, _with_its_gpus),
         commands=Commands(bash=bash),
         needs=("restart-container",),
     )
+
+
+def _with_its_gpus(facts: Facts) -> Facts:
+    driver = facts.driver
+    if not isinstance(driver, Driver) or not gpu.detached(driver):
+        return facts
+    works = effects.driver_becomes(driver.kernel_module or driver.release, driver.cuda)
+    return works(facts)
 
 
 def upgrade_driver(facts: Facts, release: str, cuda: str | None, *, why: str) -> Step:

@@ -6,9 +6,7 @@ known, they are asked instead.
 
 from __future__ import annotations
 
-from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
-
+from torchdoctor import requirements
 from torchdoctor.tables import load
 from torchdoctor.values import dataclass
 
@@ -101,7 +99,4 @@ def _numbers(text: str) -> list[int]:
 
 
 def _among(version: str, versions: str) -> bool:
-    try:
-        return SpecifierSet(versions).contains(Version(version.partition("+")[0]), prereleases=True)
-    except InvalidVersion:
-        return False
+    return requirements.accepts(versions, version.partition("+")[0]) is True
