@@ -135,7 +135,7 @@ def without_records(gone: frozenset[str], *, channel_only: str | None = None) ->
         )
         torch_files = facts.conda.torch_files if channel_only else 0
         conda = replace(facts.conda, packages=left, torch_files=torch_files)
-        return replace(effects.untried(facts), conda=conda)
+        return effects.but(effects.untried(facts), {"conda": conda})
 
     return effect
 
@@ -152,7 +152,8 @@ def changed(**fields: Mapping[str, str]) -> Effect:
             else package
             for package in facts.conda.packages
         )
-        return replace(effects.untried(facts), conda=replace(facts.conda, packages=packages))
+        conda = replace(facts.conda, packages=packages)
+        return effects.but(effects.untried(facts), {"conda": conda})
 
     return effect
 
@@ -164,7 +165,7 @@ def _installed_by(installer: str, names: frozenset[str]) -> Effect:
         now = tuple(
             replace(d, installer=installer) if d.name in names else d for d in facts.distributions
         )
-        return replace(facts, distributions=now)
+        return effects.but(facts, {"distributions": now})
 
     return effect
 

@@ -253,7 +253,7 @@ def _without(facts: Facts, codes: tuple[str, ...]) -> Facts:
         for s in facts.symptoms
         if s.name != "winerror-dll" or s.values.get("code", "126") not in codes
     )
-    return replace(facts, symptoms=left)
+    return effects.but(facts, {"symptoms": left})
 
 
 def _redist_installed(facts: Facts) -> Facts:
@@ -275,7 +275,7 @@ def _redist_installed(facts: Facts) -> Facts:
         copies=copies,
         registered={**known, "x64": table.newest()},
     )
-    return replace(facts, windows=changed)
+    return effects.but(facts, {"windows": changed})
 
 
 def becomes(**fields: object) -> Effect:
@@ -284,7 +284,8 @@ def becomes(**fields: object) -> Effect:
     def effect(facts: Facts) -> Facts:
         if not isinstance(facts.windows, Windows):
             return facts
-        return replace(facts, windows=replace(facts.windows, **fields))  # type: ignore[arg-type]
+        windows = replace(facts.windows, **fields)  # type: ignore[arg-type] # names of its fields
+        return effects.but(facts, {"windows": windows})
 
     return effect
 

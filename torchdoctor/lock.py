@@ -108,18 +108,19 @@ def _told(locked: Mapping[str, str], facts: Facts) -> dict[str, str]:
     """Return what *facts* tell of the parts that *locked* is about."""
     told: dict[str, str] = {}
     for part in dict.fromkeys(fact.partition(".")[0] for fact in locked):
-        told |= _of_part(facts, part)
+        told |= _of_part(locked, facts, part)
     return told
 
 
-def _of_part(facts: Facts, part: str) -> Mapping[str, str]:
+def _of_part(locked: Mapping[str, str], facts: Facts, part: str) -> Mapping[str, str]:
     """Return what *facts* tell of *part*: a plan asks again after steps that leave most of them."""
-    now = getattr(facts, FIELDS.get(part, part), None), facts.interpreter
+    now = getattr(facts, FIELDS.get(part, part), None), facts.interpreter, locked
     key = (part, *map(id, now))
     if key not in _known:
         if len(_known) >= KEPT:
             _known.clear()
-        _known[key] = now, dict(rows(facts, (part,)))  # with the values: their ids stay theirs
+        told = dict(rows(facts, (part,), {*locked, part}))
+        _known[key] = now, told  # with the values: their ids stay theirs
     return _known[key][1]
 
 

@@ -128,9 +128,9 @@ def _search(world: World, start: State) -> list[State]:
     looks at the cheapest beginnings first. A step of one finding may do for another that stands
     before it: that shows when what is not needed is left out of the steps for each.
     """
-    each = start if world.tired else _plain(world, _each(world, start))
-    plain = (start, _plain(world, start), each)
-    best = min(plain, key=lambda state: state.worth)
+    plain = _plain(world, start)
+    each = plain if world.tired else _each(world, start, plain)
+    best = min((start, plain, each), key=lambda state: state.worth)
     hopeless = names_of(best.pending) & names_of(start.pending)
     tie = count()
     queue = [(start.least(), len(start.pending), next(tie), start)]
@@ -186,10 +186,13 @@ def _plain(world: World, start: State) -> State:
     return state
 
 
-def _each(world: World, start: State) -> State:
-    """Return where the cheapest steps of all findings lead together."""
-    cheapest = (step for f in start.pending for step in world.offered(f)[:1])
-    return world.after(start, *in_order(tuple({s.name: s for s in cheapest}.values())))
+def _each(world: World, start: State, plain: State) -> State:
+    """Return where the cheapest steps of all findings lead together, if not to where *plain* is."""
+    offers = (step for finding in start.pending for step in world.offered(finding)[:1])
+    cheapest = {step.name: step for step in offers}
+    if cheapest.keys() == {step.name for step in plain.steps}:
+        return plain
+    return _plain(world, world.after(start, *in_order(tuple(cheapest.values()))))
 
 
 def _after(world: World, state: State, *, first: bool = False) -> list[State]:

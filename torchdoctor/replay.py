@@ -6,10 +6,10 @@ kept with the facts that it read, and said again where these are the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import cache
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 
 from torchdoctor.facts import Facts
 from torchdoctor.model import Outcome
@@ -18,11 +18,11 @@ from torchdoctor.run import in_order, looked, run
 
 _FIELDS = tuple(field.name for field in fields(Facts))
 _PLACES = {name: place for place, name in enumerate(_FIELDS)}
-_BITS = tuple(1 << place for place in _PLACES.values())
 _values_of = attrgetter(*_FIELDS)
-
-Numbers = tuple[int, ...]
-"""For each field, in their order, which of the values that were met it has."""
+_WIDTH = 16
+_SHIFTS = tuple(_WIDTH * place for place in _PLACES.values())
+_MASKS = tuple(((1 << _WIDTH) - 1) << shift for shift in _SHIFTS)
+"""For each field, in their order, its bits in the numbers of facts."""
 
 
 class Replay:
@@ -33,7 +33,7 @@ class Replay:
         self._checks = checks
         self._order: tuple[str, ...] = ()
         self._said: dict[str, dict[int, dict[object, _Said]]] = {name: {} for name in checks}
-        """What each check said, by the bits of the fields that it read and by their values."""
+        """What each check said, by the bits of the fields that it read, and by these numbers."""
         self._values: tuple[list[object], ...] = tuple([] for _ in _FIELDS)
         self._met: dict[int, _Met] = {}
 
@@ -44,7 +44,7 @@ class Replay:
         """
         now, before = self._of(facts, like), self._met.get(id(like))
         if before:
-            changed = _differing(now.numbers, before.numbers)
+            changed = now.numbers ^ before.numbers
             now.said |= {
                 name: told
                 for name, told in before.said.items()
@@ -83,8 +83,8 @@ class Replay:
         if said and not said.late:
             return said
         for mask, answers in self._said[check.name].items():
-            said = answers.get(_key_of(mask)(numbers))
-            if said and not (said.late and said.differs(numbers)):
+            said = answers.get(numbers & mask)
+            if said and not (said.late and said.mask & (said.numbers ^ numbers)):
                 break
         else:
             said = _Said(check, met.facts, numbers)
@@ -93,24 +93,17 @@ class Replay:
         return said
 
     def _keep(self, said: _Said, check: Check) -> None:
-        answers = self._said[check.name].setdefault(said.mask, {})
-        answers[_key_of(said.mask)(said.numbers)] = said
+        self._said[check.name].setdefault(said.mask, {})[said.numbers & said.mask] = said
 
     def _of(self, facts: Facts, like: Facts | None) -> _Met:
         if known := self._met.get(id(facts)):
             return known
-        values = _values_of(facts)
-        if before := self._met.get(id(like)):
-            numbers = tuple(
-                [  # in a list it takes half as long
-                    number if new is old else _place(kept, new)
-                    for new, old, number, kept in zip(
-                        values, before.values, before.numbers, self._values, strict=True
-                    )
-                ]
-            )
-        else:
-            numbers = tuple(map(_place, self._values, values))
+        values, before = _values_of(facts), self._met.get(id(like))
+        numbers, old = (before.numbers, before.values) if before else (0, (None,) * len(values))
+        for place, value in enumerate(values):
+            if value is not old[place] or before is None:
+                number = _place(self._values[place], value)
+                numbers = numbers & ~_MASKS[place] | number << _SHIFTS[place]
         self._met[id(facts)] = met = _Met(facts, values, numbers)
         return met
 
@@ -120,10 +113,11 @@ class _Met:
 
     __slots__ = ("facts", "numbers", "said", "values")
 
-    def __init__(self, facts: Facts, values: tuple[object, ...], numbers: Numbers) -> None:
+    def __init__(self, facts: Facts, values: tuple[object, ...], numbers: int) -> None:
         self.facts = facts
         self.values = values
         self.numbers = numbers
+        """Of each field, at its bits, which of the values that were met it has."""
         self.said: dict[str, _Said] = {}
 
 
@@ -136,22 +130,10 @@ def _place(values: list[object], value: object) -> int:
     return len(values) - 1
 
 
-def _differing(one: Numbers, other: Numbers) -> int:
-    """Return the bits of the fields in which *one* and *other* differ."""
-    return sum([bit for bit, a, b in zip(_BITS, one, other, strict=True) if a != b])
-
-
 @cache
 def _read_by(names: tuple[str, ...]) -> tuple[int, bool]:
     """Return the bits of the fields with these *names*, and whether all are asked."""
-    return sum(1 << _PLACES[name] for name in names if name != "facts"), "facts" in names
-
-
-@cache
-def _key_of(mask: int) -> Callable[[Numbers], object]:
-    """Return what takes the numbers of the fields with these bits out of all of them."""
-    places = [place for place in _PLACES.values() if mask >> place & 1]
-    return itemgetter(*places) if places else lambda _numbers: None
+    return sum(_MASKS[_PLACES[name]] for name in names if name != "facts"), "facts" in names
 
 
 class _Said:
@@ -160,7 +142,7 @@ class _Said:
     __slots__ = ("late", "mask", "numbers", "outcome")
 
     def __init__(
-        self, check: Check, facts: Facts, numbers: Numbers, outcome: Outcome | None = None
+        self, check: Check, facts: Facts, numbers: int, outcome: Outcome | None = None
     ) -> None:
         self.numbers = numbers
         self.mask, all_of_them = _read_by(check.reads)
@@ -172,12 +154,8 @@ class _Said:
 
     def read(self, place: int) -> None:
         """Take note that the field at *place* was read, too."""
-        self.mask |= 1 << place
+        self.mask |= _MASKS[place]
         self.late = hasattr(self, "outcome")
-
-    def differs(self, numbers: Numbers) -> bool:
-        """Tell whether the check may say something else of the facts with these *numbers*."""
-        return bool(self.mask & _differing(numbers, self.numbers))
 
 
 class _Watched(Facts):

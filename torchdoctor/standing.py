@@ -91,9 +91,8 @@ def cures(step: Step, finding: Finding, facts: Facts, puts: Puts) -> bool:
     """Tell whether *step* is offered for *finding*, or does all that one of those does."""
     if any(own.name == step.name for own in finding.steps):
         return True
-    if not finding.steps:
+    if not finding.steps or not (done := puts(step, facts)):
         return False
-    done = puts(step, facts)
     whichever = finding.family in _WITHIN
     return any(_covers(done, puts(own, facts), whichever=whichever) for own in finding.steps)
 

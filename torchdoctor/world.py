@@ -16,6 +16,8 @@ from torchdoctor.values import dataclass
 
 MOST_WAYS = 30
 """How many ways are gone before the best end so far is taken."""
+MORE_WAYS = 20
+"""How many more are gone where what costs most is barred."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class World:
         other, mine = copy(self), self._barred
         other._barred = lambda step: mine(step) or barred(step)  # noqa: SLF001 - it is one of us
         if rested:
-            other._most = len(self._known) + MOST_WAYS  # noqa: SLF001 - as above
+            other._most = len(self._known) + MORE_WAYS  # noqa: SLF001 - as above
         return other
 
     @property

@@ -38,9 +38,12 @@ SAID_BY_NAME = ("Symptom", "Leftover")
 RENAMED = {"distributions": "packages"}
 
 
-def rows(facts: Facts, parts: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
-    """Yield (name, value) for everything that *facts* tell; of *parts* only, where they are given.
+def rows(
+    facts: Facts, parts: Collection[str] | None = None, wanted: Collection[str] | None = None
+) -> Iterator[tuple[str, str]]:
+    """Yield (name, value) for everything that *facts* tell.
 
+    Of *parts* only, where they are given; and none but the names that are *wanted*, if any are.
     A part that nobody looked for has no row; one that could not be told has one that says so.
     """
     same = _same_everywhere(facts)
@@ -52,7 +55,8 @@ def rows(facts: Facts, parts: Collection[str] | None = None) -> Iterator[tuple[s
         if value == NOT_COLLECTED:
             continue
         for row, text in _of(said, value):
-            yield row, same(text)
+            if wanted is None or row in wanted:
+                yield row, same(text)
 
 
 def _of(name: str, value: object) -> Iterator[tuple[str, str]]:

@@ -288,11 +288,11 @@ def tool(facts: Facts) -> Interpreter | Unknown:
         return facts.interpreter
     torch = owner(facts, "torch")
     by_conda = torch is None or torch.installer in ("", *CONDA)
-    return facts.interpreter if by_conda else by_pip(facts).interpreter
+    return facts.interpreter if by_conda else replace(facts.interpreter, installer="pip")
 
 
 def by_pip(facts: Facts) -> Facts:
     """Return *facts* with pip as the installer of the environment, to build steps from."""
     if isinstance(facts.interpreter, Unknown):
         return facts
-    return replace(facts, interpreter=replace(facts.interpreter, installer="pip"))
+    return effects.but(facts, {"interpreter": replace(facts.interpreter, installer="pip")})
