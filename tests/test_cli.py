@@ -259,6 +259,50 @@ def test_an_interrupt_ends_it_and_every_child(
     wait_for(lambda: not alive(marker))
 
 
+@pytest.mark.parametrize(
+    "work",
+    [
+        # Python lets go of what is raised in such a callback: it imports with one.
+        "thing = Thing(); seen = weakref.ref(thing, sent); del thing; time.sleep(60)",
+        "type('C', (), {'x': Thing()})",
+    ],
+    ids=["where nothing can be raised", "where another error is made of it"],
+)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_is_not_lost(
+    number: signal.Signals, code: int, work: str, tmp_path: Path
+) -> None:
+    script = f"""
+import os, sys, time, types, weakref
+from torchdoctor import cli
+
+def sent(*_):
+    os.kill(os.getpid(), {int(number)})
+    sum(range(1000))  # here it is heard
+
+class Thing:
+    __set_name__ = sent
+
+def execute(_args):
+    {work}
+    return 0
+
+kind = types.SimpleNamespace(HELP="", configure=lambda parser: None, execute=execute)
+sys.modules["torchdoctor.commands.check"] = kind
+sys.argv = ["torchdoctor", "check"]
+cli.run()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        timeout=50,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
+
+
 def wait_for(condition: Callable[[], bool]) -> None:
     until = time.monotonic() + 30
     while not condition():

@@ -36,6 +36,11 @@ VERBS = {
     "completion": "completion",
 }
 """Verb -> module of torchdoctor.commands."""
+INTERRUPTED = 130
+AGAIN = 0.02
+"""How many seconds a signal that was lost is sent after."""
+_signals: list[int] = []
+"""Those that told this process to end."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,24 +53,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         from torchdoctor.commands import completion  # noqa: PLC0415
 
         completion.answer(_parser)
-    import signal  # noqa: PLC0415
-
     gc.disable()  # one short run of small values: looking for garbage takes a tenth of it
     from torchdoctor.model import DoctorError  # noqa: PLC0415
 
-    signal.signal(signal.SIGTERM, _terminated)  # so that no child is left behind
+    _listen()
     try:
         args = _parser(words).parse_args(words)
         if not hasattr(args, "verb_module"):
             _parser(["--help"]).print_help()
             return 2
         code: int = args.verb_module.execute(args)
-    except DoctorError as error:
-        return _refused(error, words)
     except KeyboardInterrupt:
-        return 130
-    except Exception:  # noqa: BLE001 - our own fault is told like any other
-        return _broken(words)
+        return INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - our own fault is told like any other
+        if _signals:  # which Python made another error of, or a lost answer
+            return 128 + _signals[0]
+        return _refused(error, words) if isinstance(error, DoctorError) else _broken(words)
     return code
 
 
@@ -84,9 +87,38 @@ def run() -> NoReturn:
     os._exit(code)
 
 
-def _terminated(number: int, frame: object) -> NoReturn:
+def _listen() -> None:
+    """End when a signal says so, wherever it finds us, such that no child is left behind."""
+    import signal  # noqa: PLC0415
+
+    signal.signal(signal.SIGTERM, _told)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a shell may have it ignored
+        signal.signal(signal.SIGINT, _told)
+    if sys.unraisablehook is sys.__unraisablehook__:
+        sys.unraisablehook = _lost
+
+
+def _told(number: int, frame: object) -> NoReturn:
+    import signal  # noqa: PLC0415
+
     del frame
-    raise SystemExit(128 + number)
+    _signals.append(number)
+    raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+
+
+def _lost(what: sys.UnraisableHookArgs) -> None:
+    """Send a signal once more whose exception Python let go of, as it does while it imports."""
+    if not issubclass(what.exc_type, KeyboardInterrupt | SystemExit) or not _signals:
+        sys.__unraisablehook__(what)
+        return
+    import signal  # noqa: PLC0415
+    import threading  # noqa: PLC0415
+
+    # Sent from outside it ends a wait, too; on Windows os.kill would end the process.
+    send = signal.raise_signal if os.name == "nt" else lambda one: os.kill(os.getpid(), one)
+    again = threading.Timer(AGAIN, send, (_signals[-1],))
+    again.daemon = True
+    again.start()
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:

@@ -20,6 +20,7 @@ _FIELDS = tuple(field.name for field in fields(Facts))
 _PLACES = {name: place for place, name in enumerate(_FIELDS)}
 _values_of = attrgetter(*_FIELDS)
 _WIDTH = 16
+"""Bits of a number: of one field a plan meets some hundred values, not thousands."""
 _SHIFTS = tuple(_WIDTH * place for place in _PLACES.values())
 _MASKS = tuple(((1 << _WIDTH) - 1) << shift for shift in _SHIFTS)
 """For each field, in their order, its bits in the numbers of facts."""
@@ -99,9 +100,9 @@ class Replay:
         if known := self._met.get(id(facts)):
             return known
         values, before = _values_of(facts), self._met.get(id(like))
-        numbers, old = (before.numbers, before.values) if before else (0, (None,) * len(values))
+        numbers = before.numbers if before else 0
         for place, value in enumerate(values):
-            if value is not old[place] or before is None:
+            if before is None or value is not before.values[place]:
                 number = _place(self._values[place], value)
                 numbers = numbers & ~_MASKS[place] | number << _SHIFTS[place]
         self._met[id(facts)] = met = _Met(facts, values, numbers)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from torchdoctor import choose, constraints, effects, gpu
+from torchdoctor import choose, constraints, effects, gpu, requirements
 from torchdoctor.choose import Choice
 from torchdoctor.constraints import Wish
 from torchdoctor.facts import Container, Driver, Facts, Interpreter, Platform
@@ -155,10 +155,7 @@ def _parsed(version: str) -> Version | None:
 def _is_in(required: str, version: str | None) -> bool:
     if not required:
         return True
-    try:
-        return version is not None and SpecifierSet(required).contains(version, prereleases=True)
-    except (InvalidSpecifier, InvalidVersion):
-        return False
+    return version is not None and requirements.accepts(required, version) is True
 
 
 # ---- the machine ---------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ Source: METADATA of the versions named, and issues and release pages beside each
 import re
 from functools import cache
 
-from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from torchdoctor import requirements
 from torchdoctor.tables import load
 
 
@@ -46,7 +46,7 @@ def fits(package: str, version: str, torch: str) -> bool | None:
         silent = not needs and _name(package) in load("neighbours")["built_for"]
         if needs is None or silent:
             return None
-    return SpecifierSet(needs).contains(torch, prereleases=True)
+    return requirements.accepts(needs, torch)
 
 
 def on_pytorch_index(package: str) -> bool:
