@@ -126,7 +126,7 @@ def _own_libcuda(facts: Facts) -> Facts:
     """Return *facts* without the libcuda that was taken: it will be another."""
     if not isinstance(facts.driver, Driver):
         return facts
-    return replace(facts, driver=replace(facts.driver, cuda_library=None))
+    return facts.but(driver=replace(facts.driver, cuda_library=None))
 
 
 def _without(entries: list[str], compat: list[str]) -> Step:

@@ -290,7 +290,7 @@ def _cures(
             ",".join(named),
             why=f"torch then uses only the GPUs that it has code for: {good[0].name}.",
         )
-    asked = gpu.filled(facts) if gpu.of_nvidia(facts.gpus) else replace(facts, gpus=cards)
+    asked = gpu.filled(facts) if gpu.of_nvidia(facts.gpus) else facts.but(gpus=cards)
     now = torch if isinstance(torch, Build) else None
     choice = choose.choose(asked, accelerator="cuda", release=now.public) if now else None
     if choice is None or (now and choice.tag == now.tag):

@@ -84,7 +84,7 @@ def check(
 def _unlimited(facts: Facts) -> Facts:
     if not isinstance(facts.limits, Limits):
         return facts
-    return replace(facts, limits=replace(facts.limits, locked_memory=None))
+    return facts.but(limits=replace(facts.limits, locked_memory=None))
 
 
 def _fabric(lost: Symptom, used: Symptom | None, *, roce: bool) -> Finding:

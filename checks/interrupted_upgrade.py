@@ -109,6 +109,6 @@ def _without(gone: frozenset[Leftover]) -> Effect:
         if isinstance(facts.leftovers, Unknown):
             return facts
         left = tuple(leftover for leftover in facts.leftovers if leftover not in gone)
-        return replace(facts, leftovers=left)
+        return facts.but(leftovers=left)
 
     return effect

@@ -209,7 +209,7 @@ def _local(name: str, everywhere: Module | None) -> Effect:
     def effect(facts: Facts) -> Facts:
         if isinstance(facts.local_modules, Unknown):
             return facts
-        return replace(facts, local_modules={**facts.local_modules, name: everywhere})
+        return facts.but(local_modules={**facts.local_modules, name: everywhere})
 
     return effect
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from torchdoctor import choose, effects, gpu, steps
 from torchdoctor.facts import Build, Expectation, Facts, Platform, Runtime, Symptom, Unknown
@@ -69,7 +68,7 @@ def check(
 
 
 def _cures(needed: str, platform: Platform, facts: Facts) -> Iterator[Step]:
-    wanted = replace(facts, expectation=Expectation("mps"))
+    wanted = facts.but(expectation=Expectation("mps"))
     if choice := choose.choose(wanted, accelerator="cpu"):
         why = f"Its MPS works on macOS {platform.version}."
         yield steps.change_build(facts, choice, why=why)

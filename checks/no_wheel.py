@@ -84,7 +84,7 @@ def check(
         return
     if isinstance(interpreter, Interpreter) and interpreter.bits != BITS:
         what = f"This Python is a {interpreter.bits}-bit one; every torch wheel needs a 64-bit one."
-        wide = replace(facts, interpreter=replace(interpreter, bits=BITS))
+        wide = facts.but(interpreter=replace(interpreter, bits=BITS))
         yield _finding("python-32bit", what, said, _another_python(wide))
     elif asked.version is not None and asked.version.local:
         yield from _labelled(asked, said, facts)
@@ -106,6 +106,7 @@ def _asked(said: Symptom) -> Asked | None:
     return Asked(found[1], _version(found[2] or ""), listed)
 
 
+@cache
 def _version(text: str) -> Version | None:
     try:
         return Version(text.strip())
@@ -329,7 +330,7 @@ def _python(asked: Asked, said: Symptom, facts: Facts, confidence: Confidence) -
 
 def _intel_mac(facts: Facts) -> Iterator[Step]:
     """Yield the step to the newest release that has a wheel for Intel Macs."""
-    mac = replace(facts, platform=INTEL_MAC)
+    mac = facts.but(platform=INTEL_MAC)
     rows = (row.version for row in releases.torch_releases() if "macos_x86_64" in row.pythons)
     for release in rows:
         if choice := choose.choose(mac, release=release):

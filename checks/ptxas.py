@@ -16,7 +16,6 @@ that ptxas for its release, what ptxas of each CUDA lists as values of ``--gpu-n
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from torchdoctor import building, choose, effects, gpu, steps
 from torchdoctor.facts import (
@@ -138,7 +137,7 @@ def _steps(
         programs = {"ptxas-blackwell" if blackwell else "ptxas": release}
         told = building.becomes(ptxas=programs)
         yield steps.compiling.with_effect(step, effects.then(step.effect, told))
-    choice = choose.choose(replace(facts, torch=effects.TO_TRY), accelerator="cuda")
+    choice = choose.choose(facts.but(torch=effects.TO_TRY), accelerator="cuda")
     now = torch.public if isinstance(torch, Build) else None
     if choice and choice.release != now:
         step = steps.change_build(facts, choice, why="It comes with a newer triton.")

@@ -149,4 +149,4 @@ def _copy(version: str) -> Step:
 def _there(facts: Facts) -> Facts:
     if not isinstance(facts.windows, Windows):
         return effects.untried(facts)
-    return replace(facts, windows=replace(facts.windows, headers=True))
+    return facts.but(windows=replace(facts.windows, headers=True))

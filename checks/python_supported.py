@@ -48,7 +48,7 @@ def check(
             f"Python {interpreter.version} is a {interpreter.bits}-bit one; every torch wheel"
             " needs a 64-bit Python.",
             _seen("interpreter.bits", str(interpreter.bits), "the interpreter"),
-            _another_python(replace(facts, interpreter=replace(interpreter, bits=64))),
+            _another_python(facts.but(interpreter=replace(interpreter, bits=64))),
         )
     if interpreter.bits != 64 or (torch and isinstance(trial, Unknown)):  # noqa: PLR2004
         return

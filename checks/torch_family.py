@@ -130,7 +130,7 @@ def _by_message(
     if said is None or torchvision is None or trials.works(facts.trial):
         return
     name = f"torch {torch.version}" if isinstance(torch, Build) else "this torch"
-    there = replace(facts, torchvision=Build("0"))
+    there = facts.but(torchvision=Build("0"))
     release = torch.public if isinstance(torch, Build) else None
     choice = choose.choose(there, release=release) if release else choose.choose(there)
     yield Finding(

@@ -19,7 +19,6 @@ Sources: torchvision/extension.py, torchaudio/_extension/utils.py, https://githu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from torchdoctor import choose, gpu, steps, trials
 from torchdoctor.facts import Build, Facts, ImportTrial, Platform, Symptom, Unknown, items_of
@@ -109,7 +108,7 @@ def _by_message(
 
 def _whole_set(name: releases.Companion, tag: str, facts: Facts) -> Iterator[Step]:
     """Yield the step that installs torch and *name* of one release, as *tag*."""
-    there = replace(facts, **{name: Build("0")})  # type: ignore[arg-type] # the name is a field
+    there = facts.but(**{name: Build("0")})
     now = facts.torch.public if isinstance(facts.torch, Build) else None
     for release in releases.torch_releases():
         if now not in (None, release.version):

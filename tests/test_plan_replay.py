@@ -75,6 +75,24 @@ def test_facts_that_a_check_made_others_of_are_ordinary_facts() -> None:
     assert {f.name for f in fields(made[0])} == {f.name for f in fields(Facts)}
 
 
+def test_of_facts_that_a_check_changed_only_what_is_read_counts() -> None:
+    def look(facts: Facts) -> Iterator[Finding]:
+        RUNS["a"] += 1
+        there = facts.but(platform=make.windows())
+        yield Finding("a", "error", f"{there.platform} {there.driver}", ())
+
+    RUNS.clear()
+    again = Replay({"a": a_check("a", look, "facts")})
+    facts = Facts(platform=make.linux(), driver=make.driver(), variables={})
+    first = again.run(facts)
+    assert "win32" in first[0].findings[0].summary
+    again.run(facts.but(variables={"A": "1"}, platform=make.windows()), facts)
+    assert RUNS == {"a": 1}
+    other = again.run(facts.but(driver=make.driver("470.1")), facts)
+    assert RUNS == {"a": 2}
+    assert "470.1" in other[0].findings[0].summary
+
+
 def test_a_check_may_go_through_all_fields() -> None:
     facts = Facts(platform=make.linux(), variables={"A": "1"})
 

@@ -148,7 +148,7 @@ def becomes(**fields: object) -> Effect:
         if isinstance(facts.build_tools, Unknown):
             return facts
         tools = replace(facts.build_tools, **fields)  # type: ignore[arg-type] # names of its fields
-        return replace(facts, build_tools=tools)
+        return facts.but(build_tools=tools)
 
     return effect
 
@@ -158,7 +158,7 @@ def with_toolkit(new: Toolkit) -> Effect:
 
     def effect(facts: Facts) -> Facts:
         facts = becomes(nvcc=new, home=new.path)(facts)
-        return replace(facts, toolkits=(new, *items_of(facts.toolkits)))
+        return facts.but(toolkits=(new, *items_of(facts.toolkits)))
 
     return effect
 
@@ -168,7 +168,7 @@ def compilers_there(facts: Facts) -> Facts:
     tools = facts.build_tools
     if isinstance(tools, Unknown):
         return facts
-    return replace(facts, build_tools=replace(tools, cxx=_there(tools.cxx), cc=_there(tools.cc)))
+    return facts.but(build_tools=replace(tools, cxx=_there(tools.cxx), cc=_there(tools.cc)))
 
 
 def _there(one: Compiler | Unknown) -> Compiler | Unknown:

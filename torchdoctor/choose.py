@@ -190,7 +190,7 @@ def with_python(facts: Facts, release: str | None = None) -> tuple[str, Choice] 
 def _with_python(facts: Facts, release: str | None) -> tuple[str, Choice] | None:
     unknown = isinstance(facts.platform, Unknown)
     key = constraints.key_of(facts) or (constraints.ANY_PLATFORM if unknown else "")
-    if choose(replace(facts, interpreter=NOT_COLLECTED), release=release) is None:
+    if choose(facts.but(interpreter=NOT_COLLECTED), release=release) is None:
         return None  # something else than the Python stands in the way
     for python in _pythons(key):
         if choice := choose(facts, python=python, release=release):
@@ -538,10 +538,10 @@ def _given_up(
                 wish = replace(wish, python=_python_for(release, key))
             case "environment":
                 nothing = {"torch": None, "torchvision": None, "torchaudio": None}
-                facts = replace(facts, **nothing, distributions=())  # type: ignore[arg-type]
+                facts = facts.but(**nothing, distributions=())
             case "driver":
                 needed = drivers.minimum_driver(build.cuda or "", constraints.driver_key(facts))
-                facts = replace(facts, driver=Driver(needed, source="a newer driver"))
+                facts = facts.but(driver=Driver(needed, source="a newer driver"))
             case "system":
                 facts = _newer_system(facts, release, build, key)
     return facts, wish
@@ -559,10 +559,10 @@ def _without(facts: Facts, wish: Wish, move: _Move) -> tuple[Facts, Wish]:
     if name in constraints.COMPANIONS:
         left = tuple(n for n in wish.companions if n != name)
         gone: dict[str, None] = {name: None}
-        return replace(facts, **gone), replace(wish, companions=left)  # type: ignore[arg-type]
+        return facts.but(**gone), replace(wish, companions=left)
     known = facts.distributions
     if not isinstance(known, Unknown):
-        facts = replace(facts, distributions=tuple(d for d in known if d.name != name))
+        facts = facts.but(distributions=tuple(d for d in known if d.name != name))
     return facts, replace(wish, neighbours=asked)
 
 
@@ -585,7 +585,7 @@ def _newer_system(facts: Facts, release: str, build: builds.Build, key: str) -> 
             platform=replace(here, version=constraints.needed_macos(release, key, mps=mps)),
         )
     libc = constraints.needed_libc(release, build.tag, key)
-    return replace(facts, platform=replace(here, libc="glibc", libc_version=libc))
+    return facts.but(platform=replace(here, libc="glibc", libc_version=libc))
 
 
 def _change(

@@ -135,7 +135,7 @@ def without_records(gone: frozenset[str], *, channel_only: str | None = None) ->
         )
         torch_files = facts.conda.torch_files if channel_only else 0
         conda = replace(facts.conda, packages=left, torch_files=torch_files)
-        return effects.but(effects.untried(facts), {"conda": conda})
+        return effects.untried(facts).but(conda=conda)
 
     return effect
 
@@ -153,7 +153,7 @@ def changed(**fields: Mapping[str, str]) -> Effect:
             for package in facts.conda.packages
         )
         conda = replace(facts.conda, packages=packages)
-        return effects.but(effects.untried(facts), {"conda": conda})
+        return effects.untried(facts).but(conda=conda)
 
     return effect
 
@@ -165,7 +165,7 @@ def _installed_by(installer: str, names: frozenset[str]) -> Effect:
         now = tuple(
             replace(d, installer=installer) if d.name in names else d for d in facts.distributions
         )
-        return effects.but(facts, {"distributions": now})
+        return facts.but(distributions=now)
 
     return effect
 

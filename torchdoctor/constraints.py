@@ -176,7 +176,7 @@ def with_capabilities(facts: Facts) -> Facts:
     """Return *facts* with the capability or target of each GPU that its name tells."""
     if isinstance(facts.gpus, Unknown):
         return facts
-    return replace(facts, gpus=tuple(map(_told_by_name, facts.gpus)))
+    return facts.but(gpus=tuple(map(_told_by_name, facts.gpus)))
 
 
 def without_gpu(facts: Facts, wish: Wish, subject: str) -> Facts:
@@ -189,7 +189,7 @@ def without_gpu(facts: Facts, wish: Wish, subject: str) -> Facts:
         for gpu in facts.gpus
         if all(c.subject != subject for c in _of_gpu(_told_by_name(gpu), facts, kind, key))
     )
-    return replace(facts, gpus=left)
+    return facts.but(gpus=left)
 
 
 def amd_targets(facts: Facts) -> tuple[str, ...]:

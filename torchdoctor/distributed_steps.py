@@ -129,7 +129,7 @@ def _variables(changes: Mapping[str, str | None]) -> Effect:
         if isinstance(facts.variables, Unknown):
             return facts
         whole = {**facts.variables, **changes}
-        now = replace(facts, variables={k: v for k, v in whole.items() if v is not None})
+        now = facts.but(variables={k: v for k, v in whole.items() if v is not None})
         asked = isinstance(now.nccl, Nccl) and any(name.startswith("NCCL_") for name in changes)
         return replace(now, nccl=effects.TO_TRY) if asked else now
 

@@ -253,7 +253,7 @@ def _without(facts: Facts, codes: tuple[str, ...]) -> Facts:
         for s in facts.symptoms
         if s.name != "winerror-dll" or s.values.get("code", "126") not in codes
     )
-    return effects.but(facts, {"symptoms": left})
+    return facts.but(symptoms=left)
 
 
 def _redist_installed(facts: Facts) -> Facts:
@@ -275,7 +275,7 @@ def _redist_installed(facts: Facts) -> Facts:
         copies=copies,
         registered={**known, "x64": table.newest()},
     )
-    return effects.but(facts, {"windows": changed})
+    return facts.but(windows=changed)
 
 
 def becomes(**fields: object) -> Effect:
@@ -285,7 +285,7 @@ def becomes(**fields: object) -> Effect:
         if not isinstance(facts.windows, Windows):
             return facts
         windows = replace(facts.windows, **fields)  # type: ignore[arg-type] # names of its fields
-        return effects.but(facts, {"windows": windows})
+        return facts.but(windows=windows)
 
     return effect
 

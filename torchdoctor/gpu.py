@@ -93,7 +93,7 @@ def with_target(gpu: Gpu) -> Gpu:
 
 def with_cards(facts: Facts, cards: Iterable[Gpu]) -> Facts:
     """Return *facts* with *cards* as the GPUs of the machine, to choose a build by."""
-    return replace(facts, gpus=tuple(cards))
+    return facts.but(gpus=tuple(cards))
 
 
 def kind(torch: Build) -> Kind | None:
@@ -228,4 +228,4 @@ def filled(facts: Facts) -> Facts:
     """Return *facts* with the capability of each GPU that its name tells, to choose a build by."""
     if isinstance(facts.gpus, Unknown):
         return facts
-    return replace(facts, gpus=tuple(map(with_capability, facts.gpus)))
+    return facts.but(gpus=tuple(map(with_capability, facts.gpus)))

@@ -44,7 +44,7 @@ def of_installer(facts: Facts, installer: str) -> Facts:
         )
     tag = "3.12"
     made = Interpreter("", f"{tag}.0", "", "", "other", installer=installer, redacted=True)
-    return replace(facts, interpreter=made)
+    return facts.but(interpreter=made)
 
 
 def way_out(facts: Facts, refusal: Refusal) -> list[Step]:

@@ -140,7 +140,7 @@ def _read_by(names: tuple[str, ...]) -> tuple[int, bool]:
 class _Said:
     """What a check said, and of which facts."""
 
-    __slots__ = ("late", "mask", "numbers", "outcome")
+    __slots__ = ("_ended", "late", "mask", "numbers", "outcome")
 
     def __init__(
         self, check: Check, facts: Facts, numbers: int, outcome: Outcome | None = None
@@ -148,15 +148,16 @@ class _Said:
         self.numbers = numbers
         self.mask, all_of_them = _read_by(check.reads)
         """The bits of the fields that it read."""
-        self.late = False
+        self.late = self._ended = False
         """Whether one of its steps read a field when the check was done."""
         whole = _Watched.over(facts, self) if all_of_them else facts
         self.outcome = outcome or looked(check, facts, whole)
+        self._ended = True
 
     def read(self, place: int) -> None:
         """Take note that the field at *place* was read, too."""
         self.mask |= _MASKS[place]
-        self.late = hasattr(self, "outcome")
+        self.late = self._ended
 
 
 class _Watched(Facts):
@@ -180,6 +181,13 @@ class _Watched(Facts):
         object.__setattr__(watched, "_whole", facts)
         object.__setattr__(watched, "_said", said)
         return watched
+
+    def but(self, **changes: object) -> Facts:
+        """Return these facts with *changes*, which tell of the fields that are read of them."""
+        new = _Watched.over(self._whole.but(**changes), self._said)
+        for name, value in changes.items():  # what is put in is not read
+            object.__setattr__(new, name, value)
+        return new
 
     def __getattr__(self, name: str) -> object:
         """Fill in a field: called while it has no value."""

@@ -119,7 +119,7 @@ def touched(
     """
     stand_ins = {"distributions": (), "variables": {}, "interpreter": _SOME_PYTHON}
     known = {n: s for n, s in stand_ins.items() if isinstance(getattr(facts, n), Unknown)}
-    base = effects.but(facts, known) if known else facts
+    base = facts.but(**known) if known else facts
     after = step.effect(base) if known or effect is None else effect(step, facts)
     found: dict[str, str] = {}
     for name, old, new in zip(_TOUCHED, _touched_of(base), _touched_of(after), strict=True):
@@ -159,4 +159,4 @@ def as_tried(before: Facts, after: Facts) -> Facts:
         }
         if parts:
             kept["windows"] = replace(new, **parts)
-    return effects.but(after, kept) if kept else after
+    return after.but(**kept) if kept else after

@@ -50,7 +50,7 @@ def read(snapshot: Snapshot, expectation: Expectation) -> Facts:
     known = _of_other_systems(known.get("platform")) | known
     facts = Facts(expectation=expectation, **known)  # type: ignore[arg-type]
     if snapshot.redacted and isinstance(facts.interpreter, Interpreter):
-        return replace(facts, interpreter=replace(facts.interpreter, redacted=True))
+        return facts.but(interpreter=replace(facts.interpreter, redacted=True))
     return facts
 
 

@@ -295,4 +295,4 @@ def by_pip(facts: Facts) -> Facts:
     """Return *facts* with pip as the installer of the environment, to build steps from."""
     if isinstance(facts.interpreter, Unknown):
         return facts
-    return effects.but(facts, {"interpreter": replace(facts.interpreter, installer="pip")})
+    return facts.but(interpreter=replace(facts.interpreter, installer="pip"))

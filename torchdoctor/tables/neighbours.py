@@ -171,6 +171,7 @@ def cxx11_abi(torch: str, tag: str) -> bool | None:
     return True if tag in table["last_tags_new"] or tag.startswith("rocm") else None
 
 
+@cache
 def _name(package: str) -> str:
     return re.sub(r"[-_.]+", "-", package).lower()
 
