@@ -33,7 +33,7 @@ from torchdoctor.facts import (
     Unknown,
     items_of,
 )
-from torchdoctor.model import CannotTell, Evidence, Finding, Layer, Severity, Step
+from torchdoctor.model import CannotTell, Effect, Evidence, Finding, Layer, Severity, Step
 from torchdoctor.tables import containers
 
 FAMILY = "gpu"
@@ -145,8 +145,8 @@ def _open(shut: list[DeviceNode], container: Container | Unknown | None, facts: 
         "device_nodes",
         lambda now: tuple(replace(n, allowed=True) if n.path in paths else n for n in now),
     )
-    if _by_rules(shut) and (again := _with_gpus(container, facts)):
-        return replace(again, effect=effect)
+    if _by_rules(shut) and (again := _with_gpus(container, facts, effect)):
+        return again
     groups = sorted({_group(node) for node in shut} - {"root", ""})
     if isinstance(container, Container):
         devices = " ".join(f"--device {node.path}" for node in shut)
@@ -184,7 +184,7 @@ def _by_rules(shut: list[DeviceNode]) -> bool:
     return all(n.mode.endswith("6") and n.path.startswith("/dev/nvidia") for n in shut)
 
 
-def _with_gpus(container: Container | Unknown | None, facts: Facts) -> Step | None:
+def _with_gpus(container: Container | Unknown | None, facts: Facts, effect: Effect) -> Step | None:
     """Return the new start with GPUs of the job or the container that the rules are of."""
     kind = container.kind if isinstance(container, Container) else None
     if kind is None and not isinstance(facts.variables, Unknown):
@@ -196,7 +196,7 @@ def _with_gpus(container: Container | Unknown | None, facts: Facts) -> Step | No
     step = steps.restart_container(
         title,
         why="Its control group opens only the devices that it asked for.",
-        effect=effects.untried,
+        effect=effect,
         bash=bash,
         name="ask-for-gpus",
     )

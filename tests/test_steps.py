@@ -10,7 +10,9 @@ import pytest
 
 from tests.checks import make
 from torchdoctor import choose, distributed_steps, effects, gpu, steps
-from torchdoctor.facts import Compiler, Driver, Facts, Toolkit
+from torchdoctor.facts import Compiler, DeviceNode, Driver, Facts, Toolkit
+from torchdoctor.registry import load
+from torchdoctor.run import run
 
 LINUX = Facts(platform=make.linux())
 
@@ -124,14 +126,30 @@ def test_a_companion_of_a_torch_from_elsewhere_is_built_as_that_torch_is() -> No
     assert "torchvision===0.20.1" in step.commands.bash[0]
 
 
+LOST = Driver(None, error="Unknown Error", code=999, kernel_module="550.90.07")
+
+
 def test_whatever_a_container_is_started_anew_for_it_gets_the_gpus_that_it_lost() -> None:
     step = steps.restart_container("Start it with more", why="", effect=effects.untried)
-    lost = Driver(None, error="Unknown Error", code=999, kernel_module="550.90.07")
-    after = step.effect(Facts(driver=lost)).driver
+    here = Facts(container=make.DOCKER, driver=LOST)
+    after = step.effect(here).driver
     assert isinstance(after, Driver)
     assert gpu.answers(after)
     assert after.release == "550.90.07"
     # One that fell off the bus comes back with a reboot alone.
     said = "Unable to determine the device handle for GPU0000:34:00.0: Unknown Error"
     off = Driver("550.54", error=said, code=999)
-    assert step.effect(Facts(driver=off)).driver is off
+    assert step.effect(here.but(driver=off)).driver is off
+    # A host does not get a GPU back when something in it is made larger.
+    assert step.effect(here.but(container=None)).driver is LOST
+
+
+def test_so_it_does_where_its_rules_did_not_name_them() -> None:
+    shut = DeviceNode("/dev/nvidia0", allowed=False, mode="0666", owner="root:root")
+    here = Facts(
+        torch=make.build(), container=make.DOCKER, driver=LOST, device_nodes=(shut,), symptoms=()
+    )
+    (outcome,) = run({"gpu-permission": load("gpu_permission")}, here)
+    (step,) = outcome.findings[0].steps
+    assert step.name == "ask-for-gpus"
+    assert gpu.answers(step.effect(here).driver)

@@ -65,10 +65,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = args.verb_module.execute(args)
     except KeyboardInterrupt:
         return INTERRUPTED
+    except DoctorError as error:
+        return _refused(error, words)
     except Exception as error:  # noqa: BLE001 - our own fault is told like any other
-        if _signals:  # which Python made another error of, or a lost answer
-            return 128 + _signals[0]
-        return _refused(error, words) if isinstance(error, DoctorError) else _broken(words)
+        return 128 + _signals[-1] if _is_of_signal(error) else _broken(words)
     return code
 
 
@@ -104,6 +104,13 @@ def _told(number: int, frame: object) -> NoReturn:
     del frame
     _signals.append(number)
     raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+
+
+def _is_of_signal(error: BaseException | None) -> bool:
+    """Tell whether Python made *error* of what a signal raised, as it does in ``__set_name__``."""
+    while error is not None and not isinstance(error, KeyboardInterrupt | SystemExit):
+        error = error.__cause__
+    return error is not None and bool(_signals)
 
 
 def _lost(what: sys.UnraisableHookArgs) -> None:

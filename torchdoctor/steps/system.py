@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from torchdoctor import effects, gpu, shells
-from torchdoctor.facts import Driver, Facts, Unknown
+from torchdoctor.facts import Container, Driver, Facts, Unknown
 from torchdoctor.model import Commands, Effect, Layer, Step
 from torchdoctor.scale import ADMIN, BUILD, REBOOT, SMALL, VARIABLE, slug
 
@@ -103,11 +103,10 @@ def restart_container(
 
 
 def _with_its_gpus(facts: Facts) -> Facts:
-    driver = facts.driver
-    if not isinstance(driver, Driver) or not gpu.detached(driver):
+    driver, inside = facts.driver, isinstance(facts.container, Container)
+    if not inside or not isinstance(driver, Driver) or not gpu.detached(driver):
         return facts
-    works = effects.driver_becomes(driver.kernel_module or driver.release, driver.cuda)
-    return works(facts)
+    return effects.driver_becomes(driver.kernel_module or driver.release, driver.cuda)(facts)
 
 
 def upgrade_driver(facts: Facts, release: str, cuda: str | None, *, why: str) -> Step:
